@@ -1,0 +1,1 @@
+//! Memory, time and price of a partitioned, staged job.

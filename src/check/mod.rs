@@ -1,0 +1,1 @@
+//! Kinds, units and dimension names, without evaluation.

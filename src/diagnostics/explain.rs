@@ -1,0 +1,1 @@
+//! The page behind each code: what it means, a wrong and a right example.

@@ -1,0 +1,1 @@
+//! Diagnostics to text, short lines and JSON lines.

@@ -1,0 +1,3 @@
+//! From a plan to files: the plan itself, launch targets, launchers, reports.
+
+pub mod plan;

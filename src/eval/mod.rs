@@ -1,0 +1,1 @@
+//! Expressions to values: numbers with units, records, functions.

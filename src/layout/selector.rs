@@ -1,0 +1,108 @@
+//! Which regions an `in SELECTOR` reaches.
+
+/// One part of a region's path.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum PathPart {
+    /// A region or repeat.
+    Name(String),
+    /// Any iteration of the repeat before it: iterations with equal bodies are elaborated once.
+    Iteration,
+}
+
+/// A pattern over paths.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Selector {
+    /// Its parts.
+    pub parts: Vec<SelectorPart>,
+}
+
+/// One part of a [`Selector`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SelectorPart {
+    /// This name.
+    Name(String),
+    /// Any one part.
+    One,
+    /// Any number of parts.
+    Any,
+}
+
+impl Selector {
+    /// Length of the shortest prefix of `path` that the selector matches; it covers everything below.
+    pub fn depth(&self, path: &[PathPart]) -> Option<usize> {
+        (0..=path.len()).find(|n| matches(&self.parts, &path[..*n]))
+    }
+}
+
+fn matches(parts: &[SelectorPart], path: &[PathPart]) -> bool {
+    match parts.split_first() {
+        None => path.is_empty(),
+        Some((SelectorPart::Any, rest)) => (0..=path.len()).any(|n| matches(rest, &path[n..])),
+        Some((part, rest)) => path.split_first().is_some_and(|(head, tail)| {
+            let fits = match (part, head) {
+                (SelectorPart::Name(a), PathPart::Name(b)) => a == b,
+                (SelectorPart::One, _) => true,
+                (SelectorPart::Name(_) | SelectorPart::Any, _) => false,
+            };
+            fits && matches(rest, tail)
+        }),
+    }
+}
+
+/// Where an item holds: everywhere, or what one of the selectors covers; an `in` inside an `in` selects within it.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Scope {
+    /// The selectors of each enclosing `in`, outermost first.
+    pub nested: Vec<Vec<Selector>>,
+}
+
+impl Scope {
+    /// How deep the scope reaches into `path`; deeper scopes win. `None` where it does not hold.
+    pub fn depth(&self, path: &[PathPart]) -> Option<usize> {
+        let mut at = 0;
+        for selectors in &self.nested {
+            at += selectors.iter().filter_map(|s| s.depth(&path[at..])).min()?;
+        }
+        Some(at)
+    }
+
+    /// Whether this is the whole layout.
+    pub fn is_everywhere(&self) -> bool {
+        self.nested.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> Vec<PathPart> {
+        let part = |p: &str| if p == "#" { PathPart::Iteration } else { PathPart::Name(p.into()) };
+        text.split('.').filter(|p| !p.is_empty()).map(part).collect()
+    }
+
+    fn selector(text: &str) -> Selector {
+        let part = |p: &str| match p {
+            "*" => SelectorPart::One,
+            "**" => SelectorPart::Any,
+            name => SelectorPart::Name(name.into()),
+        };
+        Selector { parts: text.split('.').map(part).collect() }
+    }
+
+    #[test]
+    fn depth_is_the_shortest_prefix_matched() {
+        let layer = path("decoder.#.mlp.up");
+        assert_eq!(selector("decoder.**").depth(&layer), Some(1));
+        assert_eq!(selector("decoder.*").depth(&layer), Some(2));
+        assert_eq!(selector("**.mlp").depth(&layer), Some(3));
+        assert_eq!(selector("decoder.mlp").depth(&layer), None);
+    }
+
+    #[test]
+    fn a_nested_scope_selects_within() {
+        let scope = Scope { nested: vec![vec![selector("decoder.*")], vec![selector("attention")]] };
+        assert_eq!(scope.depth(&path("decoder.#.attention.core")), Some(3));
+        assert_eq!(scope.depth(&path("decoder.#.mlp")), None);
+    }
+}

@@ -1,0 +1,22 @@
+//! `parc`: a compiler for parallel layouts of machine-learning jobs.
+//!
+//! A `.par` file describes a model, a cluster and a layout. The stages, in order: [`syntax`], [`resolve`],
+//! [`check`], [`elaborate`], [`partition`], [`pipeline`], [`analyse`], [`emit`]. `ARCHITECTURE.md` has the map.
+
+pub mod analyse;
+pub mod check;
+pub mod cli;
+pub mod diagnostics;
+pub mod elaborate;
+pub mod emit;
+pub mod eval;
+pub mod expr;
+pub mod graph;
+pub mod hir;
+pub mod layout;
+pub mod partition;
+pub mod pipeline;
+pub mod resolve;
+pub mod source;
+pub mod syntax;
+pub mod units;

@@ -1,0 +1,3 @@
+//! The `parc` command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Names to declarations: modules, imports, scopes.

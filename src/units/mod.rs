@@ -1,0 +1,1 @@
+//! Quantities: units, prefixes, the algebra of dimensions.
