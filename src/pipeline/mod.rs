@@ -10,6 +10,7 @@ mod error;
 mod in_flight;
 mod schedule;
 mod simulate;
+pub mod split;
 #[cfg(test)]
 mod testing;
 
