@@ -322,7 +322,8 @@ impl Flat {
     }
 
     /// The shortest cycle among ranks that cannot go on. Each waits for one operation: for one of its own that comes
-    /// later, or else for a message. So following the waits from any stuck rank ends in a cycle, and cycles are disjoint.
+    /// later, or else for a message. So following the waits from any stuck rank ends in a cycle, and cycles are
+    /// disjoint.
     fn deadlock(&self, done: &[bool]) -> ScheduleError {
         let waits: Vec<Option<(Wait, u32)>> = (0..self.starts.len() - 1)
             .map(|rank| {

@@ -176,7 +176,8 @@ fn any_op() -> impl Strategy<Value = ScheduleOp> {
 }
 
 proptest! {
-    /// Any legal order passes; with two operations of a rank swapped it passes or is a deadlock whose every wait is real.
+    /// Any legal order passes; with two operations of a rank swapped it passes or is a deadlock whose every wait is
+    /// real.
     #[test]
     fn swaps_deadlock_for_a_reason(
         (p, chunks, m) in (1..4_u32, 1..5_u32, 1..4_u32),

@@ -21,9 +21,9 @@ pub struct InFlight {
     pub most: u32,
 }
 
-/// For each rank what it holds where it holds most; `bytes` are the saved activations of one microbatch, by chunk (missing,
-/// negative and NaN entries are 0; if all are, every microbatch weighs the same). `F` allocates; `B` frees, or `W` if the
-/// schedule has weight gradients.
+/// For each rank what it holds where it holds most; `bytes` are the saved activations of one microbatch, by chunk
+/// (missing, negative and NaN entries are 0; if all are, every microbatch weighs the same). `F` allocates; `B` frees,
+/// or `W` if the schedule has weight gradients.
 pub fn in_flight(schedule: &Schedule, bytes: &[f64]) -> Vec<InFlight> {
     let frees = if schedule.has_weight_gradients() { OpKind::W } else { OpKind::B };
     let weights = weights(bytes, schedule.chunks());
@@ -79,9 +79,10 @@ fn of_rank(schedule: &Schedule, rank: usize, frees: OpKind, weights: &[u128]) ->
 #[cfg(test)]
 mod tests {
     use super::super::testing::{gpipe, interleaved, legal, one_f_one_b, zb_h1};
+    use super::super::{Orders, ScheduleOp};
     use super::*;
 
-    fn most(orders: &super::super::Orders) -> Vec<u32> {
+    fn most(orders: &Orders) -> Vec<u32> {
         in_flight(&legal(orders), &[]).iter().map(|rank| rank.most).collect()
     }
 
@@ -118,7 +119,6 @@ mod tests {
 
     #[test]
     fn heavy_chunks_move_the_peak() {
-        // Rank 0 of two chunks: while it goes from F(1,1) to the end, chunk 1 is alive only in the middle.
         let schedule = legal(&gpipe(1, 1));
         assert_eq!(in_flight(&schedule, &[5.0])[0].at_peak, [Live { chunk: 0, microbatches: 1 }]);
 
@@ -133,6 +133,17 @@ mod tests {
         assert_eq!(counts(&[1.0, 1.0, 9.0, 1.0]), [3, 2]);
         assert_eq!(counts(&[f64::NAN, 1.0, -1.0, 1.0]), [0, 0]);
         assert_eq!(counts(&[f64::INFINITY, 0.0, 0.0, 0.0]), [4, 1]);
+    }
+
+    /// One rank, two chunks, and only the second weighs: it is alive alone twice, first beside two of the first.
+    #[test]
+    fn the_first_of_equal_peaks() {
+        let (f, b) = (ScheduleOp::forward, ScheduleOp::backward);
+        let order = vec![f(0, 0), f(1, 0), f(0, 1), b(0, 1), b(0, 0), f(1, 1), b(1, 1), b(1, 0)];
+        let orders = Orders { ranks: vec![order], hosts: vec![vec![0, 1]], chunks: 2, microbatches: 2 };
+        let rank = &in_flight(&legal(&orders), &[0.0, 1.0])[0];
+        let counts: Vec<u32> = rank.at_peak.iter().map(|live| live.microbatches).collect();
+        assert_eq!((counts, rank.most), (vec![2, 1], 3));
     }
 
     #[test]

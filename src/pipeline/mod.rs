@@ -1,9 +1,9 @@
 //! Stages and schedules: how units are cut into chunks, in which order ranks run them, and what that costs.
 //!
 //! Pure algorithms over plain data. [`split`] cuts the model's units into chunks. A schedule's `order(s)` is evaluated
-//! elsewhere into [`Orders`]; [`check()`] turns legal orders into a [`Schedule`], the only thing [`simulate()`], [`bubble`]
-//! and [`in_flight()`] accept, so none of them can meet a deadlock. Nothing here knows the language, and no wording for
-//! users is made here: errors are data.
+//! elsewhere into [`Orders`]; [`check()`] turns legal orders into a [`Schedule`], the only thing [`simulate()`],
+//! [`bubble`] and [`in_flight()`] accept, so none of them can meet a deadlock. Nothing here knows the language, and no
+//! wording for users is made here: errors are data.
 
 mod check;
 mod error;

@@ -1,4 +1,5 @@
-//! How long a run of a schedule takes: the longest path through order and data dependencies, in time linear in operations.
+//! How long a run of a schedule takes: the longest path through order and data dependencies, in time linear in
+//! operations.
 //!
 //! Every rank starts an operation as soon as the one before it has ended and its input is there. Between chunks on
 //! different ranks the input is a message, see [`Messages`]. Updates (`U`) take no time here.
@@ -101,11 +102,11 @@ pub struct Run {
     pub path: Path,
 }
 
-/// How often each duration is on the longest path. Times these counts, it is the makespan up to rounding, so the makespan
-/// of one run is a linear form in its durations.
+/// How often each duration is on the longest path. Times these counts, it is the makespan up to rounding, so the
+/// makespan of one run is a linear form in its durations.
 ///
-/// Where the operation before on the same rank and a message arrive at once, the path stays on the rank; of several ranks
-/// that end last it ends on the lowest.
+/// Where the operation before on the same rank and a message arrive at once, the path stays on the rank; of several
+/// ranks that end last it ends on the lowest.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Path {
     /// Forwards, by chunk.

@@ -78,7 +78,8 @@ fn messages_overlapped_and_exposed() {
     assert_eq!((run.exposed, run.path), (vec![3.0, 3.0], path));
 }
 
-/// Two microbatches, F = 2, B = 3, messages of 1: exposed, the sends hold up the forwards and the receives the backwards.
+/// Two microbatches, F = 2, B = 3, messages of 1: exposed, the sends hold up the forwards and the receives the
+/// backwards.
 #[test]
 fn exposed_messages_hold_both_ends() {
     let mut durations = Durations::uniform(2, 2.0, 3.0, 0.0);
@@ -243,7 +244,9 @@ proptest! {
     }
 
     #[test]
-    fn longer_durations_never_shorten_a_run(orders in any_orders(), durations in any_durations(), more in 0.0..5.0, which in 0..80_usize) {
+    fn longer_durations_never_shorten_a_run(
+        orders in any_orders(), durations in any_durations(), more in 0.0..5.0, which in 0..80_usize,
+    ) {
         let mut longer = durations.clone();
         let Durations { f, b, w, send_forward, send_backward, messages: _ } = &mut longer;
         [f, b, w, send_forward, send_backward][which / 16][which % 16] += more;

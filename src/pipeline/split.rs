@@ -1,8 +1,8 @@
 //! Cuts the model's units into chunks.
 //!
-//! Units are the iterations of the outermost repeats, in program order, and the regions that the split counts. Other code
-//! belongs to the unit before it, or to the first unit if there is none before. A model without units is one. Every
-//! iteration and region ends up in exactly one chunk.
+//! Units are the iterations of the outermost repeats, in program order, and the regions that the split counts. Other
+//! code belongs to the unit before it, or to the first unit if there is none before. A model without units is one.
+//! Every iteration and region ends up in exactly one chunk.
 
 mod balance;
 mod error;

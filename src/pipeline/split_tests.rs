@@ -29,8 +29,8 @@ fn counts(chunks: &[Chunk]) -> Vec<u32> {
     chunks.iter().map(|chunk| chunk.units).collect()
 }
 
-/// Llama 3 405B has 126 layers so that 16 stages hold eight units each, embedding and head counted (Llama 3, section 3.3.2:
-/// one layer fewer on the first and the last stage).
+/// Llama 3 405B has 126 layers so that 16 stages hold eight units each, embedding and head counted (Llama 3, section
+/// 3.3.2: one layer fewer on the first and the last stage).
 #[test]
 fn even_with_counted_ends() {
     let chunks = even(&model(126), 16).expect("128 units");
@@ -110,7 +110,8 @@ fn balanced_by_hand() {
     let split = |costs: &[f64], chunks| counts(&balanced(&model(6), costs, chunks).expect("eight units"));
     // Ends as heavy as two layers each: ten in two halves of five.
     assert_eq!(split(&[2.0, 1.0, 2.0], 2), [4, 4]);
-    // A head of four layers: 10 over three is four at least, so the head is alone and the first takes what is left over.
+    // A head of four layers: 10 over three is four at least, so the head is alone and the first takes what is left
+    // over.
     assert_eq!(split(&[0.0, 1.0, 4.0], 3), [3, 4, 1]);
     // One chunk a unit, whatever they cost.
     assert_eq!(split(&[9.0, 1.0, f64::NAN], 8), [1; 8]);
@@ -212,8 +213,9 @@ proptest! {
         let splits = [even(&runs, chunks), balanced(&runs, &costs[..runs.len()], chunks)];
         for split in splits.into_iter().flatten() {
             let dealt = split.iter().flat_map(|chunk| &chunk.parts);
+            let iterations = |part: &Part| part.first..part.first + part.count;
             let dealt: Vec<(u32, u32)> =
-                dealt.flat_map(|part| (part.first..part.first + part.count).map(|iteration| (part.index, iteration))).collect();
+                dealt.flat_map(|part| iterations(part).map(|iteration| (part.index, iteration))).collect();
             prop_assert_eq!(&dealt, &all);
             prop_assert_eq!(split.len(), chunks as usize);
             // Each chunk has the units it says; where nothing is a unit, everything is one.

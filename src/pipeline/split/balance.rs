@@ -12,8 +12,8 @@ struct Stretch {
 }
 
 /// The cut into chunks of at least one unit whose costliest chunk costs least; of several, the one with the
-/// lexicographically least list of counts. `costs` are of one iteration, by run (seconds or bytes); NaN and negative ones
-/// are 0. The cost of a chunk is added up from its last part to its first.
+/// lexicographically least list of counts. `costs` are of one iteration, by run (seconds or bytes); NaN and negative
+/// ones are 0. The cost of a chunk is added up from its last part to its first.
 pub fn balanced(runs: &[UnitRun], costs: &[f64], chunks: u32) -> Result<Vec<Chunk>, SplitError> {
     if runs.len() != costs.len() {
         return Err(SplitError::CostLength { costs: costs.len(), runs: runs.len() });
@@ -71,8 +71,8 @@ fn stretches(runs: &[UnitRun], costs: &[f64]) -> Vec<Stretch> {
     stretches
 }
 
-/// Fills chunks from the last to the first, each as full as the bound allows, and shows the count of each; whether at most
-/// `chunks` are needed.
+/// Fills chunks from the last to the first, each as full as the bound allows, and shows the count of each; whether at
+/// most `chunks` are needed.
 fn needed(stretches: &[Stretch], bound: f64, chunks: u32, mut show: impl FnMut(u32)) -> bool {
     let mut used = 0;
     let (mut sum, mut units) = (0.0, 0_u32);
