@@ -33,6 +33,12 @@ impl Sink {
         self.list.push(diagnostic);
     }
 
+    /// Proof that an error came in before: for a value whose parts are poisoned.
+    pub fn reported(&self) -> Reported {
+        debug_assert!(self.errors > 0, "nothing was reported");
+        Reported(())
+    }
+
     /// Whether any error came in.
     pub fn has_errors(&self) -> bool {
         self.errors > 0

@@ -1,1 +1,18 @@
-//! One job to ops over named dimensions.
+//! One job to ops over named dimensions, on a cluster, under a layout.
+//!
+//! In: the resolved program and the name of a job. Out: a [`Job`], whose sizes are nodes of the expression graph
+//! over the layout's parameters, and the point those parameters have in the file.
+
+mod cluster;
+pub(crate) mod errors;
+mod flatten;
+mod job;
+mod layout;
+mod model;
+mod numerics;
+mod operators;
+
+pub use cluster::{Cluster, Level};
+pub use job::{Claim, ClaimKind, Duty, DutyKind, Job, Parameter, Settings, elaborate};
+pub use layout::{PipelineItem, Split};
+pub use numerics::{Dtype, Numerics};

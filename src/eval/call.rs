@@ -1,0 +1,269 @@
+//! Calls: built-ins, functions, words, and declarations given their arguments.
+
+use super::builtin::{FUNCTIONS, is_word};
+use super::errors;
+use super::types::wanted_of;
+use super::{Closure, Env, Evaluator, Instance, Value, Wanted, Word, type_wanted};
+use crate::source::Span;
+use crate::syntax::ast::{self, Arg, Expr, ExprKind, Param, ParamKind};
+use indexmap::IndexMap;
+use smol_str::SmolStr;
+use std::rc::Rc;
+
+/// An argument after evaluation.
+pub(super) struct Given<'p> {
+    name: Option<ast::Name>,
+    value: Value<'p>,
+    span: Span,
+}
+
+impl<'p> Evaluator<'p, '_> {
+    pub(super) fn call(
+        &mut self,
+        callee: &'p Expr,
+        args: &'p [Arg],
+        span: Span,
+        env: &Rc<Env<'p>>,
+        wanted: &Wanted,
+    ) -> Value<'p> {
+        if let ExprKind::Path(path) = &callee.kind
+            && let [name] = &path[..]
+            && env.find(&name.text).is_none()
+            && self.program.lookup(env.module, &name.text).is_none()
+        {
+            if FUNCTIONS.contains(&name.text.as_str()) {
+                let inner = if *wanted == Wanted::Int && matches!(name.text.as_str(), "min" | "max") { Wanted::Int } else { Wanted::Any };
+                let values = args.iter().map(|a| (self.eval(arg_expr(a), env, &inner), arg_expr(a).span)).collect::<Vec<_>>();
+                return self.builtin(&name.text, &values, span);
+            }
+            if is_word(&name.text) && self.pending_field(&name.text).is_none() {
+                return self.word(name, args, env);
+            }
+        }
+        if let ExprKind::Field(base, method) = &callee.kind {
+            let object = self.eval(base, env, &Wanted::Any);
+            if let (Value::Record(r), "span") = (&object, method.text.as_str())
+                && r.kind == "group"
+            {
+                return self.group_span(r, args, span, env);
+            }
+            if let Value::Error(_) = object {
+                return object;
+            }
+        }
+        let f = self.eval(callee, env, &Wanted::Any);
+        match f {
+            Value::Func(f) => {
+                let given = self.arguments(args, env);
+                self.apply(&f, given, span)
+            }
+            Value::Instance(i) => {
+                let given = self.arguments(args, env);
+                self.instantiate(&i, given, span)
+            }
+            e @ Value::Error(_) => e,
+            other => self.error(errors::wrong_kind("a call", "a function or a declaration", &other.noun(), callee.span)),
+        }
+    }
+
+    fn word(&mut self, name: &'p ast::Name, args: &'p [Arg], env: &Rc<Env<'p>>) -> Value<'p> {
+        let mut out = Vec::new();
+        for arg in args {
+            let (label, e) = match arg {
+                Arg::Positional(e) => (None, e),
+                Arg::Named(n, e) | Arg::Domain(n, e) => (Some(n.text.clone()), e),
+            };
+            let v = self.eval(e, env, &Wanted::Any);
+            if let Value::Error(_) = v {
+                return v;
+            }
+            out.push((label, v));
+        }
+        Value::Word(Rc::new(Word { name: name.text.clone(), args: out }))
+    }
+
+    /// `g.span("node")`: how many children of that level the group touches.
+    fn group_span(&mut self, group: &super::Record<'p>, args: &'p [Arg], span: Span, env: &Rc<Env<'p>>) -> Value<'p> {
+        let level = match args {
+            [Arg::Positional(e)] => self.eval(e, env, &Wanted::Any),
+            _ => return self.error(errors::too_many_arguments("span", 1, span)),
+        };
+        let (Value::Str(level), Some(Value::Record(touched))) = (&level, group.fields.get("touched")) else {
+            return self.error(errors::wrong_kind("`span`", "the name of a level in quotes", &level.noun(), span));
+        };
+        match touched.fields.get(level) {
+            Some(v) => v.clone(),
+            None => {
+                let known: Vec<_> = touched.fields.keys().map(ToString::to_string).collect();
+                self.error(errors::unknown_name(level, span, &known))
+            }
+        }
+    }
+
+    fn arguments(&mut self, args: &'p [Arg], env: &Rc<Env<'p>>) -> Vec<Given<'p>> {
+        let mut out = Vec::new();
+        for arg in args {
+            let (name, e) = match arg {
+                Arg::Positional(e) => (None, e),
+                Arg::Named(n, e) => (Some(n.clone()), e),
+                Arg::Domain(n, e) => {
+                    out.push(Given { name: Some(n.clone()), value: Value::Hole, span: e.span });
+                    continue;
+                }
+            };
+            out.push(Given { name, value: self.eval(e, env, &Wanted::Any), span: e.span });
+        }
+        out
+    }
+
+    /// Matches arguments to parameters; what is wrong is reported and left out.
+    fn bind(
+        &mut self,
+        params: &'p [Param],
+        given: Vec<Given<'p>>,
+        of: &ast::Name,
+        span: Span,
+    ) -> IndexMap<SmolStr, (Value<'p>, Span)> {
+        let mut out = IndexMap::new();
+        for (i, g) in given.into_iter().enumerate() {
+            let param = match &g.name {
+                Some(name) => params.iter().find(|p| p.name.text == name.text),
+                None => params.get(i),
+            };
+            let Some(param) = param else {
+                let known: Vec<_> = params.iter().map(|p| p.name.text.to_string()).collect();
+                self.sink.error(match &g.name {
+                    Some(name) => errors::unknown_argument(&name.text, name.span, &of.text, &known, of.span),
+                    None => errors::too_many_arguments(&of.text, params.len(), g.span),
+                });
+                continue;
+            };
+            let wanted = match &param.kind {
+                ParamKind::Value { ty: Some(ty), .. } => match self.user_type(&ty.name.text) {
+                    Some(unit) => Wanted::Quantity(crate::units::Unit::base(crate::units::Base::User(unit))),
+                    None => type_wanted(ty),
+                },
+                ParamKind::Value { ty: None, .. } | ParamKind::Tensor(_) => Wanted::Any,
+                ParamKind::Dim { .. } => wanted_of("Int"),
+            };
+            let value = self.require(g.value, &wanted, &format!("`{}`", param.name.text), g.span);
+            if out.insert(param.name.text.clone(), (value, g.span)).is_some() {
+                self.sink.error(errors::argument_twice(&param.name.text, g.span));
+            }
+        }
+        let _ = span;
+        out
+    }
+
+    /// A declaration with arguments: a record where its fields are all it has, else an instance.
+    fn instantiate(&mut self, base: &Instance<'p>, given: Vec<Given<'p>>, span: Span) -> Value<'p> {
+        let params = base.decl.params.as_deref().unwrap_or_default();
+        let failed = given.iter().find_map(|g| if let Value::Error(e) = g.value { Some(Value::Error(e)) } else { None });
+        let before = self.sink.error_count();
+        let mut args = base.args.clone();
+        args.extend(self.bind(params, given, &base.decl.name, span));
+        if let Some(e) = failed {
+            return e;
+        }
+        if self.sink.error_count() > before {
+            return Value::Error(self.reported_before());
+        }
+        let instance = Instance { args, span, ..base.clone() };
+        self.finish(Rc::new(instance))
+    }
+
+    /// Applies a user's function to evaluated values; a parameter without one takes its default.
+    fn apply(&mut self, f: &Closure<'p>, given: Vec<Given<'p>>, span: Span) -> Value<'p> {
+        let params = f.decl.params.as_deref().unwrap_or_default();
+        let before = self.sink.error_count();
+        let failed = given.iter().find_map(|g| if let Value::Error(e) = g.value { Some(Value::Error(e)) } else { None });
+        let args = self.bind(params, given, &f.decl.name, span);
+        if let Some(e) = failed {
+            return e;
+        }
+        if self.sink.error_count() > before {
+            return Value::Error(self.reported_before());
+        }
+        self.run(f, args, span)
+    }
+
+    /// Calls `f` with values by position: how the compiler calls cost functions and schedules.
+    pub fn invoke(&mut self, f: &Closure<'p>, args: Vec<Value<'p>>, span: Span) -> Value<'p> {
+        let given = args.into_iter().map(|value| Given { name: None, value, span }).collect();
+        self.apply(f, given, span)
+    }
+
+    fn run(&mut self, f: &Closure<'p>, mut args: IndexMap<SmolStr, (Value<'p>, Span)>, span: Span) -> Value<'p> {
+        let key: *const ast::Decl = f.decl;
+        if self.calls.contains(&key) {
+            return self.error(errors::recursion(span, &f.decl.name.text));
+        }
+        let mut env = Env::inside(&f.env);
+        for param in f.decl.params.as_deref().unwrap_or_default() {
+            let value = match (args.swap_remove(&param.name.text), &param.kind) {
+                (Some((v, _)), _) => v,
+                (None, ParamKind::Value { default: Some(e), .. } | ParamKind::Dim { default: Some(e) }) => {
+                    self.eval(e, &Rc::new(env.clone()), &Wanted::Any)
+                }
+                (None, _) => {
+                    return self.error(errors::missing_argument(
+                        &param.name.text,
+                        &f.decl.name.text,
+                        span,
+                        f.decl.name.span,
+                    ));
+                }
+            };
+            env.bind(param.name.text.clone(), value);
+        }
+        self.calls.push(key);
+        let pending = std::mem::take(&mut self.pending);
+        let value = self.body(f.decl, Rc::new(env));
+        self.pending = pending;
+        self.calls.pop();
+        value
+    }
+
+    fn body(&mut self, decl: &'p ast::Decl, env: Rc<Env<'p>>) -> Value<'p> {
+        let wanted = match &decl.ret {
+            Some(ast::Ret::Type(ty)) => type_wanted(ty),
+            Some(ast::Ret::Dims(..)) | None => Wanted::Any,
+        };
+        let what = format!("the result of `{}`", decl.name.text);
+        match &decl.body {
+            ast::Body::Expr(e) => {
+                let v = self.eval(e, &env, &wanted);
+                self.require(v, &wanted, &what, e.span)
+            }
+            ast::Body::Block(block) => {
+                let mut env = env;
+                for item in &block.items {
+                    match &item.kind {
+                        ast::ItemKind::Let(l) => {
+                            let ast::LetValue::Is(e) = &l.value else {
+                                return self.error(errors::not_supported("a domain in a function", item.span));
+                            };
+                            let v = self.eval(e, &env, &l.ty.as_ref().map_or(Wanted::Any, type_wanted));
+                            env = Env::with(&env, vec![(l.name.text.clone(), v)]);
+                        }
+                        ast::ItemKind::Return(e) => {
+                            let v = self.eval(e, &env, &wanted);
+                            return self.require(v, &wanted, &what, e.span);
+                        }
+                        _ => {
+                            return self.error(errors::wrong_kind("a function", "`let` and one `return`", "another item", item.span));
+                        }
+                    }
+                }
+                self.error(errors::missing_field("return", &format!("`{}`", decl.name.text), decl.name.span))
+            }
+            ast::Body::None => self.error(errors::missing_field("return", &format!("`{}`", decl.name.text), decl.name.span)),
+        }
+    }
+}
+
+fn arg_expr(arg: &Arg) -> &Expr {
+    match arg {
+        Arg::Positional(e) | Arg::Named(_, e) | Arg::Domain(_, e) => e,
+    }
+}

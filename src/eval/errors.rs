@@ -1,0 +1,173 @@
+//! Wording of what goes wrong while an expression is evaluated.
+
+use crate::diagnostics::{Applicability, Code, Diagnostic};
+use crate::resolve::errors::nearest;
+use crate::source::Span;
+use crate::syntax::ast::BinaryOp;
+use crate::units::{Unit, UnitError};
+
+pub(crate) fn unknown_name(name: &str, span: Span, known: &[String]) -> Diagnostic {
+    let d = Diagnostic::new(Code::NameUnknown, format!("no `{name}` is known here"), span, "not known");
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => d.help(format!("`{near}` exists")).fix(
+            format!("use `{near}`"),
+            span,
+            near.to_string(),
+            Applicability::Unsure,
+        ),
+        None => d,
+    }
+}
+
+pub(crate) fn unknown_unit(error: &UnitError, span: Span) -> Diagnostic {
+    let d = Diagnostic::new(Code::UnitUnknown, format!("unknown unit `{}`", error.piece), span, "not a unit");
+    let d = match error.note {
+        Some(note) => d.note(note),
+        None => d,
+    };
+    match &error.meant {
+        Some(meant) => d.help(format!("write `{meant}`")).fix(
+            format!("use `{meant}`"),
+            span,
+            meant.clone(),
+            Applicability::Unsure,
+        ),
+        None => d,
+    }
+}
+
+/// `a OP b` of different units: both sides are labelled.
+pub(crate) fn unit_mismatch(op: BinaryOp, at: Span, left: (&Unit, Span), right: (&Unit, Span)) -> Diagnostic {
+    let verb = match op {
+        BinaryOp::Add => "added",
+        BinaryOp::Sub => "subtracted",
+        _ => "compared",
+    };
+    let (a, b) = (left.0.noun(), right.0.noun());
+    Diagnostic::new(Code::UnitMismatch, format!("{a} and {b} cannot be {verb}"), at, format!("`{}`", op.text()))
+        .label(left.1, describe(left.0))
+        .label(right.1, describe(right.0))
+}
+
+fn describe(unit: &Unit) -> String {
+    if unit.is_none() { "a plain number".into() } else { format!("{} ({unit})", unit.noun()) }
+}
+
+/// A value of one unit where another is needed.
+pub(crate) fn wrong_unit(what: &str, wanted: &Unit, found: &Unit, span: Span) -> Diagnostic {
+    Diagnostic::new(
+        Code::UnitMismatch,
+        format!("{what} is {}, not {}", wanted.noun(), found.noun()),
+        span,
+        format!("this is {}", describe(found)),
+    )
+}
+
+/// A value of one kind where another is needed.
+pub(crate) fn wrong_kind(what: &str, wanted: &str, found: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::KindMismatch, format!("{what} needs {wanted}, not {found}"), span, format!("this is {found}"))
+}
+
+pub(crate) fn operator_kinds(op: BinaryOp, at: Span, left: (&str, Span), right: (&str, Span)) -> Diagnostic {
+    Diagnostic::new(
+        Code::KindMismatch,
+        format!("`{}` does not work on {} and {}", op.text(), left.0, right.0),
+        at,
+        format!("`{}`", op.text()),
+    )
+    .label(left.1, left.0.to_string())
+    .label(right.1, right.0.to_string())
+}
+
+pub(crate) fn inexact(a: i128, b: i128, span: Span) -> Diagnostic {
+    let d = Diagnostic::new(
+        Code::InexactDivision,
+        format!("{a} does not divide by {b}"),
+        span,
+        format!("a whole number is needed, {a} / {b} = {:.2}", a as f64 / b as f64),
+    );
+    d.note("`/` of two whole numbers must be exact where a whole number is expected; `div` rounds down, `ceil_div` up")
+}
+
+pub(crate) fn division_by_zero(span: Span) -> Diagnostic {
+    Diagnostic::new(Code::OutOfRange, "division by zero", span, "this is 0")
+}
+
+pub(crate) fn too_large(span: Span) -> Diagnostic {
+    Diagnostic::new(Code::LimitExceeded, "a number is larger than 2^100", span, "grows past the limit")
+}
+
+pub(crate) fn out_of_budget(span: Span, limit: u64) -> Diagnostic {
+    Diagnostic::new(
+        Code::LimitExceeded,
+        format!("one declaration evaluates more than {limit} elements"),
+        span,
+        "stopped here",
+    )
+}
+
+pub(crate) fn list_too_long(span: Span, found: i128, limit: i128) -> Diagnostic {
+    Diagnostic::new(
+        Code::LimitExceeded,
+        format!("a list of {found} elements is longer than the limit of {limit}"),
+        span,
+        "too long",
+    )
+}
+
+pub(crate) fn recursion(span: Span, name: &str) -> Diagnostic {
+    Diagnostic::new(Code::Recursion, format!("`{name}` needs itself"), span, "comes back to itself")
+        .note("declarations and functions may not be recursive, so that every evaluation ends")
+}
+
+pub(crate) fn unknown_argument(name: &str, span: Span, of: &str, known: &[String], decl: Span) -> Diagnostic {
+    let d = Diagnostic::new(Code::ArgumentWrong, format!("`{of}` has no parameter `{name}`"), span, "no such parameter")
+        .label(decl, "declared here");
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => d.help(format!("`{near}` exists")).fix(
+            format!("use `{near}`"),
+            span,
+            near.to_string(),
+            Applicability::Unsure,
+        ),
+        None if known.is_empty() => d.note(format!("`{of}` takes no arguments")),
+        None => d.note(format!("it has {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", "))),
+    }
+}
+
+pub(crate) fn missing_argument(name: &str, of: &str, call: Span, decl: Span) -> Diagnostic {
+    Diagnostic::new(Code::ArgumentWrong, format!("`{of}` needs `{name}`"), call, format!("`{name} = …` is missing"))
+        .label(decl, "declared here, without a default")
+}
+
+pub(crate) fn too_many_arguments(of: &str, takes: usize, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::ArgumentWrong, format!("`{of}` takes {takes} arguments"), span, "one too many")
+}
+
+pub(crate) fn argument_twice(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::ArgumentWrong, format!("`{name}` is given twice"), span, "given again here")
+}
+
+pub(crate) fn unknown_field(name: &str, span: Span, of: &str, known: &[String]) -> Diagnostic {
+    let d = Diagnostic::new(Code::FieldUnknown, format!("no field or item `{name}` in {of}"), span, "not known here");
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => d.help(format!("`{near}` exists")).fix(
+            format!("use `{near}`"),
+            span,
+            near.to_string(),
+            Applicability::Unsure,
+        ),
+        None => {
+            d.note(format!("it has {}", known.iter().take(12).map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")))
+        }
+    }
+}
+
+pub(crate) fn missing_field(name: &str, of: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::FieldMissing, format!("{of} needs a field `{name}`"), span, format!("`{name}` is missing"))
+}
+
+/// Something the language has and this version of the compiler does not do.
+pub(crate) fn not_supported(what: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::NotSupported, format!("not supported yet: {what}"), span, "not compiled yet")
+}
