@@ -14,6 +14,7 @@ pub mod expr;
 pub mod graph;
 pub mod hir;
 pub mod layout;
+pub mod limits;
 pub mod partition;
 pub mod pipeline;
 pub mod resolve;

@@ -3,15 +3,18 @@
 //! A stage puts [`Diagnostic`]s into a [`Sink`] and goes on; renderers in [`render`] turn them into text or
 //! JSON. Nothing here prints.
 
+mod apply;
 mod codes;
 pub mod explain;
 pub mod render;
 mod sink;
 
+pub use apply::apply;
 pub use codes::{CODES, Code, CodeInfo, Severity};
 pub use sink::{Reported, Sink};
 
 use crate::source::Span;
+use std::fmt;
 
 /// One message to the user.
 #[derive(Clone, PartialEq, Debug)]
@@ -86,6 +89,13 @@ impl Diagnostic {
             help: Vec::new(),
             fixes: Vec::new(),
         }
+    }
+
+    /// The diagnostic for a limit of [`limits`](crate::limits): what was met (`"nesting of brackets and blocks"`, as the
+    /// list of limits has it), how much of it, and the limit.
+    pub fn over_limit(what: &str, met: impl fmt::Display, limit: impl fmt::Display, span: Span) -> Self {
+        Self::new(Code::LimitExceeded, format!("{what}: {met}, the limit is {limit}"), span, "the limit is passed here")
+            .help("`parc explain limits` lists every limit")
     }
 
     /// Adds another place.

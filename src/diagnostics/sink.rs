@@ -1,6 +1,7 @@
 //! Collects diagnostics, in order of place and without repeats.
 
 use super::{Diagnostic, Severity};
+use crate::limits::DIAGNOSTICS_KEPT;
 
 /// Proof that an error was given to a [`Sink`]: a poisoned value that holds one need not be reported again.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -23,14 +24,21 @@ impl Sink {
     pub fn error(&mut self, diagnostic: Diagnostic) -> Reported {
         debug_assert_eq!(diagnostic.code.info().severity, Severity::Error, "{}", diagnostic.code.info().name);
         self.errors += 1;
-        self.list.push(diagnostic);
+        self.keep(diagnostic);
         Reported(())
     }
 
     /// Takes a warning.
     pub fn warn(&mut self, diagnostic: Diagnostic) {
         debug_assert_eq!(diagnostic.code.info().severity, Severity::Warning, "{}", diagnostic.code.info().name);
-        self.list.push(diagnostic);
+        self.keep(diagnostic);
+    }
+
+    /// Keeps so many that a hostile file cannot fill the memory; errors are counted all the same.
+    fn keep(&mut self, diagnostic: Diagnostic) {
+        if self.list.len() < DIAGNOSTICS_KEPT {
+            self.list.push(diagnostic);
+        }
     }
 
     /// Proof that an error came in before: for a value whose parts are poisoned.

@@ -28,6 +28,9 @@ pub struct Span {
 }
 
 impl Span {
+    /// No place: for what no line of any file causes, such as a wrong command line.
+    pub const NOWHERE: Self = Self { file: FileId(u32::MAX), start: 0, end: 0 };
+
     /// The range `start..end` of `file`.
     pub fn new(file: FileId, start: usize, end: usize) -> Self {
         Self { file, start: start as u32, end: end as u32 }
@@ -108,6 +111,11 @@ impl Sources {
     /// The file `id` names.
     pub fn file(&self, id: FileId) -> &SourceFile {
         &self.files[id.0 as usize]
+    }
+
+    /// The file `id` names, if it is one of these.
+    pub fn get(&self, id: FileId) -> Option<&SourceFile> {
+        self.files.get(id.0 as usize)
     }
 
     /// The text under `span`; empty where the span leaves the text or cuts a character.

@@ -1,1 +1,0 @@
-//! Diagnostics to text, short lines and JSON lines.

@@ -1,0 +1,46 @@
+//! Every stated limit of the compiler, by name. Constants only: whoever meets one says so with `limit-exceeded`,
+//! naming the limit and the value met. `parc explain limits` prints [`ALL`].
+
+/// A limit as `parc explain limits` lists it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Limit {
+    /// `FILE_BYTES`.
+    pub name: &'static str,
+    /// What is limited, in the user's words.
+    pub what: &'static str,
+    /// The largest value allowed, in the unit `what` names.
+    pub value: u128,
+}
+
+macro_rules! limits {
+    ($($name:ident: $ty:ty = $value:expr, $what:literal;)*) => {
+        $(#[doc = concat!("Largest allowed: ", $what, ".")] pub const $name: $ty = $value;)*
+
+        /// Every limit, in the order of the language reference.
+        pub static ALL: &[Limit] = &[
+            $(Limit { name: stringify!($name), what: $what, value: $name as u128 },)*
+        ];
+    };
+}
+
+limits! {
+    FILE_BYTES: u64 = 16 << 20, "bytes in a file";
+    TOKENS: usize = 4_000_000, "tokens in a file";
+    NESTING: usize = 256, "nesting of brackets and blocks";
+    WITH_NESTING: usize = 64, "nesting of `with`";
+    USE_NESTING: usize = 64, "nesting of `use`";
+    LIST_LENGTH: usize = 1_048_576, "elements of a list";
+    ELEMENTS_EVALUATED: u64 = 16_000_000, "elements evaluated in one declaration";
+    CLUSTER_LEVELS: usize = 16, "levels of a cluster";
+    DEVICES: u64 = 1 << 40, "devices of a cluster";
+    MESH_AXES: usize = 32, "mesh axes after refinement";
+    PARTS: usize = 256, "parts of a layout";
+    DISTINCT_UNITS: usize = 65_536, "distinct pipeline units";
+    UNITS: u64 = 1_000_000, "pipeline units";
+    SCHEDULE_OPS: usize = 4_194_304, "schedule operations for one number of ranks and microbatches";
+    SEARCH_POINTS: u64 = 100_000_000, "points of a search before pruning";
+    PARETO_POINTS: usize = 10_000, "points kept of a Pareto front";
+    TABLE_ROWS: usize = 1_000_000, "rows of a table";
+    MAGNITUDE: u128 = 1 << 100, "size in bytes or FLOP";
+    DIAGNOSTICS_KEPT: usize = 10_000, "diagnostics kept of one compilation";
+}
