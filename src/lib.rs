@@ -5,11 +5,13 @@
 
 pub mod analyse;
 pub mod check;
+#[allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "the only code that touches files")]
 pub mod cli;
 pub mod diagnostics;
 pub mod elaborate;
 pub mod emit;
 pub mod eval;
+#[allow(clippy::disallowed_methods, reason = "the only float functions")]
 pub mod expr;
 pub mod graph;
 pub mod hir;

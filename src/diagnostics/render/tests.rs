@@ -1,3 +1,5 @@
+//! What each renderer gives for ordinary, odd and hostile diagnostics.
+
 use super::*;
 use crate::diagnostics::{Applicability, Code, Label};
 use crate::source::{FileId, Span};
