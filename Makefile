@@ -4,8 +4,10 @@
 
 LLVM ?= yes
 
-.PHONY: demo test clean
-.DEFAULT_GOAL := demo
+.PHONY: help demo test clean
+
+help:
+	@sed -n 's/^# //p' Makefile
 
 demo:
 	@LLVM=$(LLVM) tools/setup.sh demo

@@ -37,10 +37,10 @@ purpose() {
     esac
 }
 
-# The Debian packages for $1 (demo or test).
+# The Debian packages for $1 (demo or test). LLVM from elsewhere is the user's to name.
 wanted() {
     has cc || say build-essential
-    [ "$LLVM" = no ] || say "llvm-$LLVM_MAJOR-dev libpolly-$LLVM_MAJOR-dev libzstd-dev zlib1g-dev"
+    [ "$LLVM" = no ] || [ -n "${LLVM_SYS_221_PREFIX:-}" ] || say "llvm-$LLVM_MAJOR-dev libpolly-$LLVM_MAJOR-dev libzstd-dev zlib1g-dev"
     [ "$1" = demo ] || say shellcheck
 }
 
