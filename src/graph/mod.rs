@@ -337,6 +337,15 @@ impl OpGraph {
         format!("{}[{}]", value.name, dims.join(", "))
     }
 
+    /// `decoder.*.attention.core`: a region's path as a selector would name it.
+    pub fn selector_path(&self, id: RegionId) -> String {
+        let parts = self.regions[id.0 as usize].path.iter().map(|p| match p {
+            PathPart::Name(name) => name.as_str(),
+            PathPart::Iteration => "*",
+        });
+        parts.collect::<Vec<_>>().join(".")
+    }
+
     /// `decoder.attention.core`: a region's path with iterations left out.
     pub fn region_path(&self, id: RegionId) -> String {
         let names = self.regions[id.0 as usize].path.iter().filter_map(|p| match p {

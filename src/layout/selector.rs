@@ -34,6 +34,18 @@ impl Selector {
     }
 }
 
+impl Selector {
+    /// As a user writes it.
+    pub fn text(&self) -> String {
+        let part = |p: &SelectorPart| match p {
+            SelectorPart::Name(n) => n.clone(),
+            SelectorPart::One => "*".into(),
+            SelectorPart::Any => "**".into(),
+        };
+        self.parts.iter().map(part).collect::<Vec<_>>().join(".")
+    }
+}
+
 fn matches(parts: &[SelectorPart], path: &[PathPart]) -> bool {
     match parts.split_first() {
         None => path.is_empty(),
@@ -64,6 +76,12 @@ impl Scope {
             at += selectors.iter().filter_map(|s| s.depth(&path[at..])).min()?;
         }
         Some(at)
+    }
+
+    /// As a user writes it: `decoder.*`, or the selectors of the innermost `in`.
+    pub fn text(&self) -> String {
+        let innermost = self.nested.last().map(Vec::as_slice).unwrap_or_default();
+        innermost.iter().map(Selector::text).collect::<Vec<_>>().join(", ")
     }
 
     /// Whether this is the whole layout.

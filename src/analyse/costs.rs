@@ -1,0 +1,409 @@
+//! What each step costs: the job's cost functions, inlined over symbolic sizes.
+
+use super::group;
+use crate::diagnostics::{Code, Diagnostic};
+use crate::elaborate::Job;
+use crate::eval::{Closure, Env, Evaluator, Instance, Num, Quantity, Record, Truth, Value};
+use crate::expr;
+use crate::graph::OpKind;
+use crate::layout::{AxisId, Comm};
+use crate::partition::{Collective, CollectiveKind, Phase, Purpose, ShardedGraph, StepId, StepKind, Work};
+use crate::source::Span;
+use crate::syntax::ast::{Body, ItemKind};
+use crate::units::Unit;
+use indexmap::IndexMap;
+use std::rc::Rc;
+
+/// What a step's time is spent on, for the report.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Category {
+    /// Contractions.
+    Matmul,
+    /// Fused attention.
+    Attention,
+    /// Memory-bound work.
+    Elementwise,
+    /// A collective over these axes.
+    Comm(Vec<AxisId>, Purpose),
+}
+
+/// One step and its time.
+#[derive(Clone, Debug)]
+pub struct StepCost {
+    /// The step.
+    pub step: StepId,
+    /// Seconds, nothing hidden.
+    pub seconds: expr::Id,
+    /// What it is spent on.
+    pub category: Category,
+    /// Whether it runs again because its result was not saved.
+    pub recomputed: bool,
+}
+
+/// One unit's times, seconds on one rank.
+#[derive(Clone, Debug)]
+pub struct UnitCosts {
+    /// Steps of a forward.
+    pub forward: Vec<StepCost>,
+    /// Steps of a backward.
+    pub backward: Vec<StepCost>,
+    /// Steps of an update.
+    pub update: Vec<StepCost>,
+    /// One forward, exposed communication included.
+    pub f: expr::Id,
+    /// One backward, exposed communication and recomputation included.
+    pub b: expr::Id,
+    /// Parameter gathers hidden behind a forward's compute.
+    pub hidden_f: expr::Id,
+    /// Gathers and reductions hidden behind a backward's compute.
+    pub hidden_b: expr::Id,
+    /// Gradient reductions of an update.
+    pub reduce: expr::Id,
+    /// Parameter gathers of an update.
+    pub gather: expr::Id,
+    /// The message to the next unit's rank.
+    pub send: expr::Id,
+    /// Bytes of that message.
+    pub send_bytes: expr::Id,
+}
+
+/// Calls the job's cost functions.
+pub struct Costs<'p, 'j, 'e, 's> {
+    eval: &'e mut Evaluator<'p, 's>,
+    job: &'j Job<'p>,
+    device: Value<'p>,
+    compute: Value<'p>,
+    groups: IndexMap<Vec<AxisId>, Value<'p>>,
+    memo: IndexMap<(&'static str, Vec<expr::Id>), expr::Id>,
+    failed: bool,
+}
+
+impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
+    /// A caller for `job`; `None` if its device has no peak for its number formats.
+    pub fn new(eval: &'e mut Evaluator<'p, 's>, job: &'j Job<'p>) -> Option<Self> {
+        let compute = compute_record(eval, job)?;
+        let device = Value::Record(Rc::clone(&job.cluster.device));
+        Some(Self { eval, job, device, compute, groups: IndexMap::new(), memo: IndexMap::new(), failed: false })
+    }
+
+    /// The graph the costs go into.
+    pub fn graph(&mut self) -> &mut expr::Graph {
+        self.eval.graph
+    }
+
+    /// Whether a cost function failed; it was reported.
+    pub fn failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Costs of every unit; `None` if a cost function failed and was reported.
+    pub fn units(&mut self, sharded: &ShardedGraph) -> Option<Vec<UnitCosts>> {
+        let units = (0..sharded.units.len()).map(|u| self.unit(sharded, u)).collect();
+        if self.failed { None } else { Some(units) }
+    }
+
+    fn unit(&mut self, sharded: &ShardedGraph, u: usize) -> UnitCosts {
+        let unit = &sharded.units[u];
+        let (forward, backward, update) =
+            (self.steps(sharded, &unit.forward), self.steps(sharded, &unit.backward), self.steps(sharded, &unit.update));
+        let (f, hidden_f) = self.exposed(sharded, &forward, Phase::Forward);
+        let (b, hidden_b) = self.exposed(sharded, &backward, Phase::Backward);
+        let of = |list: &[StepCost], purpose: Purpose| -> Vec<expr::Id> {
+            let is = |c: &&StepCost| matches!(&c.category, Category::Comm(_, p) if *p == purpose);
+            list.iter().filter(is).map(|c| c.seconds).collect()
+        };
+        let (reduce, gather) = (of(&update, Purpose::ReduceGrad), of(&update, Purpose::GatherParam));
+        let reduce = self.real_sum(&reduce);
+        let gather = self.real_sum(&gather);
+        let (send, send_bytes) = self.send(unit.boundary);
+        UnitCosts { forward, backward, update, f, b, hidden_f, hidden_b, reduce, gather, send, send_bytes }
+    }
+
+    fn real_sum(&mut self, terms: &[expr::Id]) -> expr::Id {
+        let sum = self.eval.graph.sum(terms.iter().copied());
+        self.eval.graph.to_real(sum)
+    }
+
+    fn steps(&mut self, sharded: &ShardedGraph, steps: &[StepId]) -> Vec<StepCost> {
+        let mut out = Vec::with_capacity(steps.len());
+        for id in steps {
+            let step = &sharded.flow[*id];
+            let (seconds, category) = match &step.kind {
+                StepKind::Compute { op, work } => {
+                    let category = match (work, &self.job.ops.flow[*op].kind) {
+                        (Work::Matmul { .. }, _) => Category::Matmul,
+                        (Work::Attention { .. }, _) | (_, OpKind::Attention(_)) => Category::Attention,
+                        (Work::Elementwise { .. }, _) => Category::Elementwise,
+                    };
+                    (self.work(work), category)
+                }
+                StepKind::Collective(c) => {
+                    (self.collective(c), Category::Comm(c.axes.to_vec(), c.purpose))
+                }
+            };
+            out.push(StepCost { step: *id, seconds, category, recomputed: step.recomputed });
+        }
+        out
+    }
+
+    /// Time of a phase with what hides behind its compute taken off, and how much that is.
+    ///
+    /// Every collective adds its whole time unless the layout overlaps it. What is overlapped may hide behind the
+    /// phase's compute, up to the stated share of it.
+    fn exposed(&mut self, sharded: &ShardedGraph, steps: &[StepCost], phase: Phase) -> (expr::Id, expr::Id) {
+        let mut busy = Vec::new();
+        let mut compute = Vec::new();
+        let mut hideable = Vec::new();
+        let mut limit: f64 = 0.0;
+        for c in steps {
+            busy.push(c.seconds);
+            match &sharded.flow[c.step].kind {
+                StepKind::Compute { .. } => compute.push(c.seconds),
+                StepKind::Collective(x) => {
+                    if let Some(share) = hides(self.job, x.purpose, &x.axes, phase) {
+                        hideable.push(c.seconds);
+                        limit = limit.max(share);
+                    }
+                }
+            }
+        }
+        let busy = self.real_sum(&busy);
+        if hideable.is_empty() {
+            let zero = self.eval.graph.real(0.0);
+            return (busy, zero);
+        }
+        let hideable = self.real_sum(&hideable);
+        let compute = self.real_sum(&compute);
+        let share = self.eval.graph.real(limit);
+        let room = self.eval.graph.mul(compute, share);
+        let hidden = self.eval.graph.min(hideable, room);
+        (self.eval.graph.sub(busy, hidden), hidden)
+    }
+
+    fn work(&mut self, work: &Work) -> expr::Id {
+        let int = |id: &expr::Id| Value::sym(*id, Unit::none());
+        match work {
+            Work::Matmul { m, n, k, batch } => {
+                let args = vec![int(m), int(n), int(k), int(batch), self.device.clone(), self.compute.clone()];
+                self.call("matmul", vec![*m, *n, *k, *batch], args)
+            }
+            Work::Attention { q, kv, heads, kv_heads, d_qk, d_v, batch, causal, backward } => {
+                let pairs = if *causal { 0.5 } else { 1.0 };
+                let key = [*q, *kv, *heads, *kv_heads, *d_qk, *d_v, *batch];
+                let mut args: Vec<_> = key.iter().map(int).collect();
+                args.push(Value::real(pairs, Unit::none()));
+                args.push(Value::Bool(Truth::Known(*backward)));
+                args.push(self.device.clone());
+                args.push(self.compute.clone());
+                let mut key = key.to_vec();
+                key.push(self.eval.graph.bool(*causal));
+                key.push(self.eval.graph.bool(*backward));
+                self.call("attention", key, args)
+            }
+            Work::Elementwise { read, write, flops } => self.elementwise(*read, *write, *flops),
+        }
+    }
+
+    /// Memory-bound work: bytes read and written, FLOP.
+    pub fn elementwise(&mut self, read: expr::Id, write: expr::Id, flops: expr::Id) -> expr::Id {
+        let work = Value::Num(Quantity { num: Num::Sym(flops), unit: Unit::flop() });
+        let args = vec![group::bytes(read), group::bytes(write), work, self.device.clone()];
+        self.call("elementwise", vec![read, write, flops], args)
+    }
+
+    /// What the allocator holds for `live` bytes.
+    pub fn held(&mut self, live: expr::Id) -> expr::Id {
+        let args = vec![group::bytes(live), self.device.clone()];
+        self.call("held", vec![live], args)
+    }
+
+    /// A collective of the cost model: `all_reduce`, `all_gather`, …
+    fn named(&mut self, name: &'static str, bytes: expr::Id, axes: &[AxisId]) -> expr::Id {
+        let g = self.group(axes);
+        let size = self.group_size(axes);
+        // Axes with equal sizes may lie on different links: the axes themselves are part of the key.
+        let mut key = vec![bytes, size];
+        key.extend(axes.iter().map(|a| expr::Id(u32::from(a.0))));
+        self.call(name, key, vec![group::bytes(bytes), g])
+    }
+
+    fn collective(&mut self, c: &Collective) -> expr::Id {
+        let name = match c.kind {
+            CollectiveKind::AllReduce => "all_reduce",
+            CollectiveKind::AllGather => "all_gather",
+            CollectiveKind::ReduceScatter => "reduce_scatter",
+            CollectiveKind::AllToAll => "all_to_all",
+            CollectiveKind::Slice => return self.eval.graph.real(0.0),
+            CollectiveKind::Permute => return self.permute(c),
+        };
+        self.named(name, c.bytes, &c.axes)
+    }
+
+    /// Ring attention: one message to the neighbour in each round, one round fewer than ranks.
+    fn permute(&mut self, c: &Collective) -> expr::Id {
+        let size = self.group_size(&c.axes);
+        let one = self.eval.graph.int(1);
+        let less = self.eval.graph.sub(size, one);
+        let rounds = self.eval.graph.max(less, one);
+        let each = self.eval.graph.div(c.bytes, rounds);
+        let message = self.named("p2p", each, &c.axes);
+        self.eval.graph.mul(message, less)
+    }
+
+    fn group_size(&mut self, axes: &[AxisId]) -> expr::Id {
+        let sizes: Vec<_> = axes.iter().map(|a| self.job.layout.axis(*a).size).collect();
+        self.eval.graph.product(sizes)
+    }
+
+    fn group(&mut self, axes: &[AxisId]) -> Value<'p> {
+        if let Some(g) = self.groups.get(axes) {
+            return g.clone();
+        }
+        let g = group::group(self.eval, self.job, axes);
+        self.groups.insert(axes.to_vec(), g.clone());
+        g
+    }
+
+    /// The message between stages and its bytes: whole, or in slices gathered inside the node.
+    fn send(&mut self, boundary: expr::Id) -> (expr::Id, expr::Id) {
+        let Some(pipeline) = &self.job.pipeline else {
+            let zero = self.eval.graph.real(0.0);
+            let none = self.eval.graph.int(0);
+            return (zero, none);
+        };
+        let (axis, slices) = (pipeline.axis, pipeline.scatter_gather.clone());
+        if slices.is_empty() {
+            return (self.named("p2p", boundary, &[axis]), boundary);
+        }
+        let pieces = self.group_size(&slices);
+        let slice = self.eval.graph.div(boundary, pieces);
+        let sent = self.named("p2p", slice, &[axis]);
+        let gathered = self.named("all_gather", boundary, &slices);
+        (self.eval.graph.add(sent, gathered), slice)
+    }
+
+    fn call(&mut self, name: &'static str, key: Vec<expr::Id>, args: Vec<Value<'p>>) -> expr::Id {
+        if let Some(id) = self.memo.get(&(name, key.clone())) {
+            return *id;
+        }
+        let id = match self.function(name) {
+            Some(f) => {
+                let span = self.job.places.get("cost").copied().unwrap_or(self.job.span);
+                match self.eval.invoke(&f, args, span) {
+                    Value::Num(q) => {
+                        let node = self.eval.node(q.num);
+                        self.eval.graph.to_real(node)
+                    }
+                    _ => {
+                        self.failed = true;
+                        self.eval.graph.real(0.0)
+                    }
+                }
+            }
+            None => {
+                let span = self.job.places.get("cost").copied().unwrap_or(self.job.span);
+                self.eval.sink.error(Diagnostic::new(
+                    Code::FieldMissing,
+                    format!("no cost record gives `{name}`"),
+                    span,
+                    "needed for this job",
+                ));
+                self.failed = true;
+                self.eval.graph.real(0.0)
+            }
+        };
+        self.memo.insert((name, key), id);
+        id
+    }
+
+    /// The cost function `name`: of the job's record, its `with` blocks first, then of the default.
+    fn function(&self, name: &str) -> Option<Closure<'p>> {
+        self.job.cost.iter().find_map(|c| find_function(c, name))
+    }
+}
+
+/// The function `name` of a cost or schedule, the newest `with` first.
+pub(crate) fn find_function<'p>(instance: &Instance<'p>, name: &str) -> Option<Closure<'p>> {
+    let Body::Block(block) = &instance.decl.body else { return None };
+    let own = (block, Env::top(instance.id.module));
+    let blocks = instance.with.iter().rev().map(|g| (g.block, Rc::clone(&g.env))).chain(std::iter::once(own));
+    for (block, env) in blocks {
+        for item in &block.items {
+            if let ItemKind::Decl(d) = &item.kind
+                && d.name.text == name
+            {
+                return Some(Closure { decl: d, env });
+            }
+        }
+    }
+    None
+}
+
+/// The share of a phase's compute that a collective may hide behind; none where nothing overlaps it.
+pub(super) fn hides(job: &Job<'_>, purpose: Purpose, axes: &[AxisId], phase: Phase) -> Option<f64> {
+    let comm = match purpose {
+        Purpose::GatherParam => Comm::Gather,
+        Purpose::ReduceGrad => Comm::Reduce,
+        Purpose::Reshard | Purpose::Statistics => return None,
+    };
+    let covers = |o: &&crate::layout::Overlap| {
+        let phase_fits = match phase {
+            Phase::Forward => o.forward,
+            Phase::Backward => o.backward,
+            // What an update sends hides behind the forward after it or the backward before it.
+            Phase::Update => o.forward || o.backward,
+        };
+        o.comm == comm && phase_fits && (o.axes.is_empty() || axes.iter().all(|a| o.axes.contains(a)))
+    };
+    job.layout.overlaps.iter().find(covers).map(|o| o.limit)
+}
+
+/// `Compute` of the job's formats: dtype, peak and bytes of an operand.
+fn compute_record<'p>(eval: &mut Evaluator<'p, '_>, job: &Job<'p>) -> Option<Value<'p>> {
+    let span = job.places.get("precision").copied().unwrap_or(job.span);
+    let peak = device_peak(job);
+    let formats = &job.numerics.formats;
+    let (compute, accumulate) = (formats.get("compute")?, formats.get("accumulate")?);
+    let Some(peak) = peak else {
+        let name = &compute.name;
+        eval.sink.error(missing_peak(&job.cluster.device, name, span));
+        return None;
+    };
+    let mut c = Record::made("compute", "", span);
+    let mut put = |name: &str, value: Value<'p>| c.fields.insert(name.into(), value);
+    put("dtype", Value::Record(Rc::clone(&compute.record)));
+    put("accumulate", Value::Record(Rc::clone(&accumulate.record)));
+    put("peak", Value::real(peak, Unit::flop_rate()));
+    put("bytes", Value::real(compute.bytes, Unit::none()));
+    put("scale", Value::word("none"));
+    Some(Value::Record(Rc::new(c)))
+}
+
+fn missing_peak(device: &Record<'_>, dtype: &str, span: Span) -> Diagnostic {
+    let known = match device.fields.get("peak") {
+        Some(Value::Record(r)) => r.fields.keys().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", "),
+        _ => String::new(),
+    };
+    Diagnostic::new(
+        Code::FieldMissing,
+        format!("`{}` has no peak for `{dtype}`", device.name),
+        span,
+        format!("computes in `{dtype}`"),
+    )
+    .note(format!("it has peaks for {known}"))
+}
+
+/// The dense peak of the job's compute and accumulate formats, FLOP/s.
+pub fn device_peak(job: &Job<'_>) -> Option<f64> {
+    let formats = &job.numerics.formats;
+    let (compute, accumulate) = (formats.get("compute")?, formats.get("accumulate")?);
+    let Some(Value::Record(peaks)) = job.cluster.device.fields.get("peak") else { return None };
+    let seen = match compute.record.fields.get("computes_as") {
+        Some(Value::Record(r)) => r.name.to_string(),
+        _ => compute.name.clone(),
+    };
+    match peaks.fields.get(seen.as_str())? {
+        Value::Record(by) => by.fields.get(accumulate.name.as_str()).and_then(Value::as_f64),
+        v => v.as_f64(),
+    }
+}

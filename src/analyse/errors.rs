@@ -1,0 +1,208 @@
+//! Wording of what is wrong with a layout at its point: numbers included.
+
+use crate::diagnostics::{Code, Diagnostic};
+use crate::pipeline::ScheduleError;
+use crate::pipeline::split::{SplitError, Uneven};
+use crate::resolve::errors::nearest;
+use crate::source::Span;
+use crate::syntax::ast::Name;
+
+pub(super) fn open_choice(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::HolesOpen, format!("`{name}` is still open"), span, "no value yet")
+}
+
+pub(super) fn run_too_long(ops: u64, limit: u64, span: Span) -> Diagnostic {
+    Diagnostic::new(
+        Code::LimitExceeded,
+        format!("the schedule runs {ops} operations, the limit is {limit}"),
+        span,
+        "too long a run",
+    )
+    .help("a larger `micro_batch` or more data parallel ranks make fewer microbatches")
+}
+
+pub(super) fn schedule_lacks(f: &str, name: &Name, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::FieldMissing, format!("schedule `{}` has no `fn {f}`", name.text), span, "used here")
+        .label(name.span, format!("`fn {f}` is missing"))
+        .note("a schedule is three functions: `chunks()`, `hosts(s)` and `order(s)`")
+}
+
+pub(super) fn schedule_value(f: &str, wanted: &str, name: &Name, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::KindMismatch, format!("`{f}` of schedule `{}` must give {wanted}", name.text), span, "used here")
+        .label(name.span, "declared here")
+}
+
+pub(super) fn schedule_requires(text: &str, values: &str, span: Span, rule: Span) -> Diagnostic {
+    let d = Diagnostic::new(Code::RequireFailed, text, span, "this schedule cannot run here").label(rule, "what it requires");
+    if values.is_empty() { d } else { d.note(format!("here {values}: p pipeline ranks, m microbatches")) }
+}
+
+pub(super) fn schedule_wrong(why: &ScheduleError, name: &str, p: u32, m: u32, span: Span, decl: Span) -> Diagnostic {
+    let (code, label) = match why {
+        ScheduleError::Deadlock { .. } => (Code::ScheduleDeadlock, "waits for itself"),
+        ScheduleError::TooLong { .. } => (Code::LimitExceeded, "too long a run"),
+        _ => (Code::ScheduleWrong, "this order is not a schedule"),
+    };
+    let message = match why {
+        ScheduleError::Deadlock { .. } => format!("schedule `{name}` deadlocks: {why}"),
+        _ => format!("schedule `{name}` cannot run: {why}"),
+    };
+    Diagnostic::new(code, message, span, label)
+        .label(decl, "declared here")
+        .note(format!("for p = {p} pipeline ranks and m = {m} microbatches; F(i,c) is the forward of microbatch i in chunk c, B its backward"))
+}
+
+pub(super) fn counted_unknown(name: &str, known: &[String], span: Span) -> Diagnostic {
+    let d = Diagnostic::new(Code::NameUnknown, format!("`counting` names `{name}`, which the model does not have"), span, "in this split");
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => d.help(format!("`{near}` exists")),
+        None => d.note(format!("the model has {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", "))),
+    }
+}
+
+/// `units`: name, count and whether repeated, of each unit of the model.
+pub(super) fn split(why: &SplitError, units: &[(String, i64, bool)], p: u32, per: u32, span: Span) -> Diagnostic {
+    match why {
+        SplitError::Uneven(u) => uneven(u, units, p, per, span),
+        SplitError::TooFewUnits { units: n, chunks } => Diagnostic::new(
+            Code::SplitUneven,
+            format!("{n} units cannot fill {chunks} chunks"),
+            span,
+            "more chunks than units",
+        )
+        .note(arithmetic(p, per))
+        .help("use fewer pipeline ranks or fewer chunks a rank"),
+        SplitError::ListLength { listed, chunks } => Diagnostic::new(
+            Code::SplitUneven,
+            format!("the list has {listed} counts, the schedule has {chunks} chunks"),
+            span,
+            "one count for each chunk",
+        )
+        .note(arithmetic(p, per)),
+        SplitError::EmptyChunk { chunk } => {
+            Diagnostic::new(Code::SplitUneven, format!("chunk {chunk} is given no unit"), span, "every chunk needs one")
+        }
+        SplitError::ListSum { sum, units: n } => Diagnostic::new(
+            Code::SplitUneven,
+            format!("the list adds up to {sum}, the model has {n} units"),
+            span,
+            format!("{} lost", lost(*sum, *n)),
+        )
+        .note("a unit is a layer, or a region that `counting` names"),
+        SplitError::TooManyUnits { units: n, limit } => {
+            Diagnostic::new(Code::LimitExceeded, format!("{n} units exceed the limit of {limit}"), span, "cut here")
+        }
+        _ => Diagnostic::new(Code::SplitUneven, "the model cannot be cut this way", span, "this split"),
+    }
+}
+
+fn lost(sum: u64, units: u64) -> String {
+    if sum < units { format!("{} units would be", units - sum) } else { format!("{} units too many, none may be", sum - units) }
+}
+
+fn arithmetic(p: u32, per: u32) -> String {
+    if per == 1 {
+        format!("{p} pipeline ranks of 1 chunk each")
+    } else {
+        format!("{p} pipeline ranks × {per} chunks each = {} chunks", p * per)
+    }
+}
+
+fn uneven(u: &Uneven, units: &[(String, i64, bool)], p: u32, per: u32, span: Span) -> Diagnostic {
+    let layers = u.layers;
+    let all = layers + u.counted;
+    let what = if u.counted > 0 { format!("{layers} layers and {} counted regions", u.counted) } else { format!("{layers} layers") };
+    let chunks = u.chunks;
+    let mut d = Diagnostic::new(
+        Code::SplitUneven,
+        format!("{what} do not split evenly over {chunks} chunks"),
+        span,
+        format!("{all} is not a multiple of {chunks}"),
+    )
+    .note(format!("{all} / {chunks} = {:.3}; {}", all as f64 / chunks as f64, arithmetic(p, per)));
+    let outside: Vec<_> = units.iter().filter(|(_, _, repeated)| !repeated).map(|(n, _, _)| n.clone()).collect();
+    if u.counted == 0 && !outside.is_empty() && (all + outside.len() as u64) % chunks == 0 {
+        d = d.help(format!(
+            "`even(counting = [{}])` splits {} units, {} a chunk",
+            outside.join(", "),
+            all + outside.len() as u64,
+            (all + outside.len() as u64) / chunks
+        ));
+    }
+    let near: Vec<_> = [u.fewer_chunks, u.more_chunks].into_iter().filter(|c| *c > 0 && all % c == 0).map(|c| c.to_string()).collect();
+    if !near.is_empty() {
+        d = d.help(format!("{} chunks would be even", near.join(" or ")));
+    }
+    d.help("`balanced` cuts anywhere, by predicted time")
+}
+
+pub(super) fn indivisible(dims: &[(String, i64)], axes: &str, product: i64, legal: &[i64], axis: &str, place: Span, rule: Span) -> Diagnostic {
+    let (name, extent) = &dims[0];
+    let mut d = Diagnostic::new(
+        Code::Indivisible,
+        format!("{name} = {extent} does not divide over {axes}"),
+        place,
+        format!("{extent} / {product} = {:.2}", *extent as f64 / product as f64),
+    );
+    if rule != place {
+        d = d.label(rule, format!("gives {name} to this axis"));
+    }
+    for (other, n) in &dims[1..] {
+        d = d.note(format!("{other} = {n} does not either: {n} / {product} = {:.2}", *n as f64 / product as f64));
+    }
+    if legal.is_empty() {
+        d
+    } else {
+        let all = legal.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        d.help(format!("{axis} may be {all}"))
+    }
+}
+
+pub(super) fn mesh(axes: &str, sizes: &str, product: i64, devices: i64, span: Span, help: Option<String>) -> Diagnostic {
+    let what = if product < devices {
+        format!("leaves {} of {devices} devices idle", devices - product)
+    } else {
+        format!("needs {product} devices, there are {devices}")
+    };
+    let d = Diagnostic::new(Code::MeshProduct, format!("the mesh {axes} = {sizes} = {product} {what}"), span, format!("{product} ranks"))
+        .note(format!("the axes of a mesh must multiply to the devices of the job, {devices}"));
+    match help {
+        Some(h) => d.help(h),
+        None => d,
+    }
+}
+
+pub(super) fn division(a: i64, b: i64, text: &str, span: Span, factors: &str) -> Diagnostic {
+    let d = Diagnostic::new(
+        Code::InexactDivision,
+        format!("{a} does not divide by {b}"),
+        span,
+        format!("`{text}` must be whole, {a} / {b} = {:.2}", a as f64 / b as f64),
+    );
+    if factors.is_empty() { d } else { d.note(format!("here {factors}")) }
+}
+
+pub(super) fn place(axis: &str, size: i64, stride: i64, level: &str, devices: i64, span: Span) -> Diagnostic {
+    let reach = size * stride;
+    let message = if reach > devices {
+        format!("a group of {axis} does not fit in one {level}")
+    } else {
+        format!("groups of {axis} straddle two instances of {level}")
+    };
+    Diagnostic::new(Code::PlaceSpans, message, span, format!("{axis} must lie inside one {level}"))
+        .note(format!("{axis} = {size} at stride {stride} reaches over {reach} devices, a {level} has {devices}"))
+        .help("put the axis last in the mesh, where its stride is 1, or make it smaller")
+}
+
+pub(super) fn batch(batch: i64, micro: i64, replicas: i64, legal: &[i64], span: Span) -> Diagnostic {
+    let all = micro * replicas;
+    let near: Vec<_> = legal.iter().map(ToString::to_string).collect();
+    let d = Diagnostic::new(
+        Code::BatchIndivisible,
+        format!("{batch} sequences are not a whole number of microbatches of {all}"),
+        span,
+        format!("{batch} / {all} = {:.2}", batch as f64 / all as f64),
+    )
+    .note(format!("a microbatch is {micro} seq on each of {replicas} ranks that shard the batch: {micro} × {replicas} = {all}"));
+    if near.is_empty() { d } else { d.help(format!("a batch of {} would be", near.join(" or "))) }
+}

@@ -1,0 +1,409 @@
+//! The expression graph's roots: memory of a stage, time of a step, utilisation, price.
+//!
+//! Counts from [`super::stage`] are inputs. Up to [`KINDS`] distinct stages are inputs at once; a job with more keeps
+//! those that decide the largest memory and the longest update.
+
+use super::costs::{Costs, UnitCosts, hides};
+use super::flops::ModelFlops;
+use super::stage::{Facts, PathFacts, StageFacts};
+use crate::elaborate::Job;
+use crate::expr::{self, Input, Node};
+use crate::layout::{Class, Hold};
+use crate::partition::{Phase, Purpose, ShardedGraph};
+
+/// Distinct stages held as inputs.
+pub const KINDS: usize = 8;
+
+/// Inputs of one stage's counts.
+#[derive(Clone, Debug)]
+struct StageInputs {
+    units: Vec<expr::Id>,
+    live: Vec<expr::Id>,
+    copies: Vec<expr::Id>,
+}
+
+/// Roots of one stage, as functions of its counts.
+#[derive(Clone, Debug)]
+pub struct StageRoots {
+    /// Parameters at rest, bytes.
+    pub params: expr::Id,
+    /// Parameters gathered for use, bytes.
+    pub gathered: expr::Id,
+    /// Gradients, bytes.
+    pub grads: expr::Id,
+    /// Optimizer state and master copy, bytes.
+    pub state: expr::Id,
+    /// Saved activations, bytes.
+    pub activations: expr::Id,
+    /// Largest working set of one operation, and message buffers, bytes.
+    pub transient: expr::Id,
+    /// What the allocator holds for all of it, bytes.
+    pub total: expr::Id,
+    /// Seconds after the last backward: exposed reductions and gathers, the optimizer.
+    pub update: expr::Id,
+    /// The optimizer's part of `update`.
+    pub optimizer: expr::Id,
+    /// The exposed reductions' and gathers' part of `update`.
+    pub exposed: expr::Id,
+}
+
+/// Every root.
+#[derive(Clone, Debug)]
+pub struct Roots {
+    /// Saved bytes of one microbatch, by unit.
+    pub saved: Vec<expr::Id>,
+    /// Elements at rest of parameters, by unit (a copy's for tied ones apart).
+    pub stage: Vec<StageRoots>,
+    /// Largest memory over the stages.
+    pub peak_memory: expr::Id,
+    /// Time of the critical path of the pipeline.
+    pub pipeline_time: expr::Id,
+    /// Time of a step.
+    pub step_time: expr::Id,
+    /// Tokens a second on all devices.
+    pub tokens_per_s: expr::Id,
+    /// Model FLOP of a step.
+    pub flops: expr::Id,
+    /// Model FLOP over peak FLOP.
+    pub mfu: expr::Id,
+    /// Price of a step, $.
+    pub price: expr::Id,
+    path: [Vec<expr::Id>; 4],
+    kinds: Vec<StageInputs>,
+}
+
+/// Bytes one unit saves for the backward of one microbatch.
+pub fn saved_bytes(sharded: &ShardedGraph, graph: &mut expr::Graph) -> Vec<expr::Id> {
+    let per_unit = sharded.units.iter().map(|u| u.saved.iter().map(|s| s.bytes).collect::<Vec<_>>());
+    per_unit.map(|terms| {
+        let sum = graph.sum(terms);
+        graph.to_real(sum)
+    })
+    .collect()
+}
+
+/// Builds the roots of `job`.
+pub fn build<'p>(
+    job: &Job<'p>,
+    sharded: &ShardedGraph,
+    costs: &[UnitCosts],
+    caller: &mut Costs<'p, '_, '_, '_>,
+    peak: f64,
+) -> Roots {
+    let saved = saved_bytes(sharded, caller.graph());
+    let units = sharded.units.len();
+    let path = ["forward", "backward", "send_forward", "send_backward"].map(|what| {
+        (0..units).map(|u| count_input(caller.graph(), &format!("path.{what}.{}", job.ops.units[u].name))).collect()
+    });
+    let mut kinds = Vec::new();
+    let mut stage = Vec::new();
+    for k in 0..KINDS {
+        let name = |what: &str, u: usize| format!("stage{k}.{what}.{}", job.ops.units[u].name);
+        let graph = caller.graph();
+        let inputs = StageInputs {
+            units: (0..units).map(|u| count_input(graph, &name("units", u))).collect(),
+            live: (0..units).map(|u| count_input(graph, &name("live", u))).collect(),
+            copies: (0..units).map(|u| count_input(graph, &name("copies", u))).collect(),
+        };
+        stage.push(stage_roots(job, sharded, costs, caller, &inputs, &saved));
+        kinds.push(inputs);
+    }
+    let graph = caller.graph();
+    let peak_memory = stage.iter().map(|s| s.total).reduce(|a, b| graph.max(a, b)).unwrap_or_else(|| graph.real(0.0));
+    let update = stage.iter().map(|s| s.update).reduce(|a, b| graph.max(a, b)).unwrap_or_else(|| graph.real(0.0));
+    let pipeline_time = path_time(&path, costs, graph);
+    let step_time = graph.add(pipeline_time, update);
+    let flops = ModelFlops::new(job, graph).total;
+    let tokens = graph.mul(job.batch, job.sequence);
+    let tokens_per_s = graph.div(tokens, step_time);
+    let peak_all = graph.real(peak * job.cluster.devices as f64);
+    let offered = graph.mul(step_time, peak_all);
+    let mfu = graph.div(flops, offered);
+    let rate = graph.real(job.cluster.device_field("price") * job.cluster.devices as f64);
+    let price = graph.mul(step_time, rate);
+    let roots = Roots { saved, stage, peak_memory, pipeline_time, step_time, tokens_per_s, flops, mfu, price, path, kinds };
+    for (id, name) in [
+        (roots.peak_memory, "peak_memory"),
+        (roots.step_time, "step_time"),
+        (roots.tokens_per_s, "tokens_per_s"),
+        (roots.mfu, "mfu"),
+        (roots.price, "price"),
+    ] {
+        graph.name(id, name);
+    }
+    roots
+}
+
+fn count_input(graph: &mut expr::Graph, name: &str) -> expr::Id {
+    graph.input(Input { name: name.to_string(), kind: expr::Kind::Int, lo: 0.0, hi: 16_777_216.0 })
+}
+
+fn path_time(path: &[Vec<expr::Id>; 4], costs: &[UnitCosts], graph: &mut expr::Graph) -> expr::Id {
+    let mut terms = Vec::new();
+    for (u, c) in costs.iter().enumerate() {
+        for (counts, seconds) in path.iter().zip([c.f, c.b, c.send, c.send]) {
+            terms.push(graph.mul(counts[u], seconds));
+        }
+    }
+    let sum = graph.sum(terms);
+    graph.to_real(sum)
+}
+
+/// Elements of one unit's parameters: in use, and at rest as parameter, gradient and state.
+struct Elements {
+    used: expr::Id,
+    param: expr::Id,
+    grad: expr::Id,
+    state: expr::Id,
+}
+
+fn elements(sharded: &ShardedGraph, unit: usize, graph: &mut expr::Graph) -> Elements {
+    let params = &sharded.units[unit].params;
+    let mut sum = |of: fn(&crate::partition::ShardedParam) -> expr::Id| {
+        let s = graph.sum(params.iter().map(of));
+        graph.to_real(s)
+    };
+    Elements { used: sum(|p| p.elements), param: sum(|p| p.rest_param), grad: sum(|p| p.rest_grad), state: sum(|p| p.rest_state) }
+}
+
+/// Elements of the tied parameters `unit` uses and another owns.
+fn tied(sharded: &ShardedGraph, unit: usize, graph: &mut expr::Graph) -> Elements {
+    let uses = |p: &&crate::partition::ShardedParam| p.users.contains(&(unit as u32));
+    let others = sharded.units.iter().enumerate().filter(|(owner, _)| *owner != unit);
+    let params: Vec<_> = others.flat_map(|(_, u)| u.params.iter().filter(uses)).collect();
+    let mut sum = |of: fn(&crate::partition::ShardedParam) -> expr::Id| {
+        let s = graph.sum(params.iter().map(|p| of(p)));
+        graph.to_real(s)
+    };
+    Elements { used: sum(|p| p.elements), param: sum(|p| p.rest_param), grad: sum(|p| p.rest_grad), state: sum(|p| p.rest_state) }
+}
+
+fn stage_roots<'p>(
+    job: &Job<'p>,
+    sharded: &ShardedGraph,
+    costs: &[UnitCosts],
+    caller: &mut Costs<'p, '_, '_, '_>,
+    inputs: &StageInputs,
+    saved: &[expr::Id],
+) -> StageRoots {
+    let n = &job.numerics;
+    let graph = caller.graph();
+    let zero = graph.real(0.0);
+    let (mut params, mut grads, mut state, mut rest, mut acts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut gathered_all, mut gathered_largest, mut bucket_grad, mut transient) = (Vec::new(), zero, zero, zero);
+    let (mut reduce, mut gather, mut forward, mut backward) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for u in 0..sharded.units.len() {
+        let (count, live, copy) = (inputs.units[u], inputs.live[u], inputs.copies[u]);
+        let none = graph.int(0);
+        let present = graph.lt(none, count);
+        let own = elements(sharded, u, graph);
+        let shared = tied(sharded, u, graph);
+        let mut add = |list: &mut Vec<expr::Id>, own: expr::Id, shared: expr::Id| {
+            list.push(graph.mul(count, own));
+            list.push(graph.mul(copy, shared));
+        };
+        add(&mut params, own.param, shared.param);
+        add(&mut grads, own.grad, shared.grad);
+        add(&mut state, own.state, shared.state);
+        rest.push(graph.mul(count, own.state));
+        acts.push(graph.mul(live, saved[u]));
+        let missing = graph.sub(own.used, own.param);
+        gathered_all.push(graph.mul(count, missing));
+        let here = graph.select(present, missing, zero);
+        gathered_largest = graph.max(gathered_largest, here);
+        let unshared = graph.sub(own.used, own.grad);
+        let part = graph.lt(own.grad, own.used);
+        let bucket = graph.select(part, own.used, unshared);
+        let bucket = graph.select(present, bucket, zero);
+        bucket_grad = graph.max(bucket_grad, bucket);
+        let buffers = if job.pipeline.is_some() { graph.add(costs[u].send_bytes, costs[u].send_bytes) } else { graph.int(0) };
+        let working = graph.to_real(sharded.units[u].transient);
+        let working = graph.add(working, buffers);
+        let working = graph.select(present, working, zero);
+        transient = graph.max(transient, working);
+        reduce.push(graph.mul(count, costs[u].reduce));
+        gather.push(graph.mul(count, costs[u].gather));
+        forward.push(graph.mul(count, costs[u].f));
+        backward.push(graph.mul(count, costs[u].b));
+    }
+    let mut bytes = |terms: Vec<expr::Id>, each: f64| {
+        let sum = graph.sum(terms);
+        let each = graph.real(each);
+        graph.mul(sum, each)
+    };
+    let params = bytes(params, n.bytes("param"));
+    let grads_rest = bytes(grads, n.bytes("grad"));
+    let state = bytes(state, n.state_bytes());
+    let activations = bytes(acts, 1.0);
+    let gathered_elements = match hold(job) {
+        Hold::Layer => {
+            let ahead = graph.int(1 + prefetch(job));
+            graph.mul(ahead, gathered_largest)
+        }
+        Hold::Microbatch | Hold::Step => graph.sum(gathered_all),
+    };
+    let width = graph.real(n.bytes("param"));
+    let gathered = graph.mul(gathered_elements, width);
+    let width = graph.real(n.bytes("grad"));
+    let bucket = graph.mul(bucket_grad, width);
+    let grads = graph.add(grads_rest, bucket);
+    let live = graph.sum([params, gathered, grads, state, activations, transient]);
+    let total = caller.held(live);
+
+    let graph = caller.graph();
+    let states = graph.sum(rest);
+    let per = n.state_bytes() + n.bytes("grad");
+    let read_each = graph.real(per);
+    let write_each = graph.real(n.state_bytes() + n.bytes("param"));
+    let read = graph.mul(states, read_each);
+    let write = graph.mul(states, write_each);
+    let flops_each = graph.real(n.flops_per_param);
+    let flops = graph.mul(states, flops_each);
+    let optimizer = caller.elementwise(read, write, flops);
+
+    let graph = caller.graph();
+    let count = graph.sum(inputs.units.iter().copied());
+    let mut exposed = Vec::new();
+    for (terms, behind, purpose) in
+        [(reduce, backward, Purpose::ReduceGrad), (gather, forward, Purpose::GatherParam)]
+    {
+        let sum = graph.sum(terms);
+        let total = graph.to_real(sum);
+        let axes = update_axes(sharded, purpose);
+        exposed.push(match hides(job, purpose, &axes, Phase::Update) {
+            None => total,
+            Some(limit) => {
+                // Bucket by bucket: the last one has nothing left to hide behind.
+                let room = graph.sum(behind);
+                let limit = graph.real(limit);
+                let room = graph.mul(room, limit);
+                let left = graph.sub(total, room);
+                let one = graph.int(1);
+                let buckets = graph.max(count, one);
+                let last = graph.div(total, buckets);
+                graph.max(left, last)
+            }
+        });
+    }
+    let exposed = graph.sum(exposed);
+    let update = graph.add(optimizer, exposed);
+    StageRoots { params, gathered, grads, state, activations, transient, total, update, optimizer, exposed }
+}
+
+/// The axes of the first collective of an update with this purpose: overlaps are stated per axis.
+fn update_axes(sharded: &ShardedGraph, purpose: Purpose) -> Vec<crate::layout::AxisId> {
+    let steps = sharded.units.iter().flat_map(|u| &u.update);
+    let of = steps.filter_map(|s| match &sharded.flow[*s].kind {
+        crate::partition::StepKind::Collective(c) if c.purpose == purpose => Some(c.axes.to_vec()),
+        _ => None,
+    });
+    of.max_by_key(Vec::len).unwrap_or_default()
+}
+
+fn hold(job: &Job<'_>) -> Hold {
+    job.layout.stores.iter().find(|s| s.class == Class::Param).map_or(Hold::Layer, |s| s.hold)
+}
+
+fn prefetch(job: &Job<'_>) -> i64 {
+    job.layout.stores.iter().find(|s| s.class == Class::Param).map_or(1, |s| s.prefetch)
+}
+
+impl Roots {
+    /// The graph's inputs at the point with the counts of `facts`: every input, in order.
+    ///
+    /// Of more than [`KINDS`] distinct stages those are kept that are fullest and that have the longest update.
+    pub fn inputs(&self, graph: &expr::Graph, point: &[f64], facts: &Facts) -> Vec<f64> {
+        let mut inputs = point.to_vec();
+        inputs.resize(graph.inputs().len(), 0.0);
+        self.put_path(graph, &facts.path, &mut inputs);
+        let mut distinct: Vec<&StageFacts> = Vec::new();
+        for s in &facts.stages {
+            if !distinct.contains(&s) {
+                distinct.push(s);
+            }
+        }
+        if distinct.len() > KINDS {
+            let scored: Vec<(f64, f64)> = distinct
+                .iter()
+                .map(|s| {
+                    let v = self.stage_values(graph, &inputs, s);
+                    (v.total, v.update)
+                })
+                .collect();
+            let mut order: Vec<usize> = (0..distinct.len()).collect();
+            order.sort_by(|a, b| scored[*b].0.total_cmp(&scored[*a].0).then(a.cmp(b)));
+            let slowest = (0..distinct.len()).max_by(|a, b| scored[*a].1.total_cmp(&scored[*b].1).then(b.cmp(a)));
+            let mut keep: Vec<usize> = order.into_iter().take(KINDS - 1).collect();
+            keep.extend(slowest.filter(|s| !keep.contains(s)));
+            distinct = keep.into_iter().map(|i| distinct[i]).collect();
+        }
+        for (k, kind) in self.kinds.iter().enumerate() {
+            // Fewer stages than kinds: the last is repeated.
+            if let Some(s) = distinct.get(k).or_else(|| distinct.last()) {
+                put_stage(graph, kind, s, &mut inputs);
+            }
+        }
+        inputs
+    }
+
+    fn put_path(&self, graph: &expr::Graph, path: &PathFacts, inputs: &mut [f64]) {
+        for (ids, counts) in self.path.iter().zip([&path.forward, &path.backward, &path.send_forward, &path.send_backward]) {
+            for (id, n) in ids.iter().zip(counts) {
+                put(graph, *id, *n as f64, inputs);
+            }
+        }
+    }
+
+    /// What one stage holds and how long its update takes, at the point.
+    pub fn stage_values(&self, graph: &expr::Graph, inputs: &[f64], stage: &StageFacts) -> StageValues {
+        let mut inputs = inputs.to_vec();
+        put_stage(graph, &self.kinds[0], stage, &mut inputs);
+        let s = &self.stage[0];
+        let ids = [
+            s.params, s.gathered, s.grads, s.state, s.activations, s.transient, s.total, s.update, s.optimizer, s.exposed,
+        ];
+        let v = graph.eval(&inputs, &ids);
+        StageValues {
+            params: v[0],
+            gathered: v[1],
+            grads: v[2],
+            state: v[3],
+            activations: v[4],
+            transient: v[5],
+            total: v[6],
+            update: v[7],
+            optimizer: v[8],
+            exposed: v[9],
+        }
+    }
+}
+
+/// [`StageRoots`] at a point.
+#[derive(Copy, Clone, Debug)]
+#[expect(missing_docs, reason = "the fields are those of `StageRoots`")]
+pub struct StageValues {
+    pub params: f64,
+    pub gathered: f64,
+    pub grads: f64,
+    pub state: f64,
+    pub activations: f64,
+    pub transient: f64,
+    pub total: f64,
+    pub update: f64,
+    pub optimizer: f64,
+    pub exposed: f64,
+}
+
+fn put(graph: &expr::Graph, id: expr::Id, value: f64, inputs: &mut [f64]) {
+    if let Node::Input(i) = graph.node(id) {
+        inputs[i.0 as usize] = value;
+    }
+}
+
+fn put_stage(graph: &expr::Graph, kind: &StageInputs, stage: &StageFacts, inputs: &mut [f64]) {
+    for (ids, counts) in [(&kind.units, &stage.units), (&kind.live, &stage.live), (&kind.copies, &stage.copies)] {
+        for (id, n) in ids.iter().zip(counts) {
+            put(graph, *id, *n as f64, inputs);
+        }
+    }
+}

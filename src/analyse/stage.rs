@@ -1,0 +1,219 @@
+//! What each pipeline rank holds at the point, and what lies on the critical path: counts, no sizes.
+//!
+//! The model's units are cut into chunks, the schedule is simulated with the predicted times, and what comes out is
+//! whole numbers. They are inputs of the expression graph ([`super::roots`]), so time and memory stay expressions.
+
+use super::costs::UnitCosts;
+use super::errors;
+use super::schedule::Schedule;
+use crate::diagnostics::Sink;
+use crate::elaborate::{Job, Split};
+use crate::expr;
+use crate::partition::ShardedGraph;
+use crate::pipeline::split::{self, Chunk, UnitRun};
+use crate::pipeline::{self, Durations, Messages, Run};
+
+/// Counts of one pipeline rank.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StageFacts {
+    /// How many of each unit rest on it.
+    pub units: Vec<i64>,
+    /// How many activations of each unit are alive at its fullest moment.
+    pub live: Vec<i64>,
+    /// Whether it keeps a copy of a parameter another rank owns, by unit that uses it.
+    pub copies: Vec<i64>,
+    /// Microbatches in flight at most, counting chunks apart.
+    pub in_flight: i64,
+}
+
+/// Everything counted at one point.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// Pipeline ranks.
+    pub stages: Vec<StageFacts>,
+    /// Chunks in model order, with the rank that hosts each.
+    pub chunks: Vec<(Chunk, u32)>,
+    /// Forwards, backwards, and messages each way of each unit on the critical path.
+    pub path: PathFacts,
+    /// The simulated run, for the report.
+    pub run: Run,
+}
+
+/// Counts along the critical path, by unit.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct PathFacts {
+    /// Forwards of each unit.
+    pub forward: Vec<i64>,
+    /// Backwards of each unit.
+    pub backward: Vec<i64>,
+    /// Messages sent forward after each unit.
+    pub send_forward: Vec<i64>,
+    /// Messages sent backward after each unit.
+    pub send_backward: Vec<i64>,
+}
+
+/// Times and bytes of the units at the point.
+#[derive(Clone, Debug)]
+pub struct UnitValues {
+    /// Seconds of a forward.
+    pub f: Vec<f64>,
+    /// Seconds of a backward.
+    pub b: Vec<f64>,
+    /// Seconds of a message.
+    pub send: Vec<f64>,
+    /// Bytes saved for the backward.
+    pub saved: Vec<f64>,
+}
+
+impl UnitValues {
+    /// Reads them off the graph at `inputs`.
+    pub fn at(graph: &expr::Graph, inputs: &[f64], costs: &[UnitCosts], saved: &[expr::Id]) -> Self {
+        let read = |ids: Vec<expr::Id>| graph.eval(inputs, &ids);
+        Self {
+            f: read(costs.iter().map(|c| c.f).collect()),
+            b: read(costs.iter().map(|c| c.b).collect()),
+            send: read(costs.iter().map(|c| c.send).collect()),
+            saved: read(saved.to_vec()),
+        }
+    }
+}
+
+/// Cuts the model into chunks of the schedule.
+pub fn cut(job: &Job<'_>, schedule: &Schedule, values: &UnitValues, sink: &mut Sink) -> Option<Vec<Chunk>> {
+    let counted: &[String] = match job.pipeline.as_ref().map(|p| &p.split) {
+        Some(Split::Even(names) | Split::Balanced(names)) => names,
+        Some(Split::Listed(_)) | None => &[],
+    };
+    let split_span = job.pipeline.as_ref().map_or(job.span, |p| p.split_span);
+    if let Some(name) = counted.iter().find(|n| !job.ops.units.iter().any(|u| u.name == **n)) {
+        let known: Vec<_> = job.ops.units.iter().map(|u| u.name.clone()).collect();
+        sink.error(errors::counted_unknown(name, &known, split_span));
+        return None;
+    }
+    let runs: Vec<UnitRun> = job
+        .ops
+        .units
+        .iter()
+        .enumerate()
+        .map(|(i, u)| UnitRun {
+            index: i as u32,
+            count: u.count as u32,
+            repeated: u.repeated,
+            counted: counted.contains(&u.name),
+        })
+        .collect();
+    let chunks = schedule.chunks;
+    let result = match job.pipeline.as_ref().map(|p| &p.split) {
+        None => split::even(&runs, chunks),
+        Some(Split::Even(_)) => split::even(&runs, chunks),
+        Some(Split::Listed(counts)) => split::listed(&runs, counts, chunks),
+        Some(Split::Balanced(_)) => {
+            let costs: Vec<f64> = values.f.iter().zip(&values.b).map(|(f, b)| f + b).collect();
+            split::balanced(&runs, &costs, chunks)
+        }
+    };
+    match result {
+        Ok(chunks) => Some(chunks),
+        Err(why) => {
+            let names: Vec<_> = job.ops.units.iter().map(|u| (u.name.clone(), u.count, u.repeated)).collect();
+            let (p, per) = pipeline_shape(job, schedule);
+            sink.error(errors::split(&why, &names, p, per, split_span));
+            None
+        }
+    }
+}
+
+/// Stages and chunks on one of them.
+fn pipeline_shape(job: &Job<'_>, schedule: &Schedule) -> (u32, u32) {
+    let p = if job.pipeline.is_some() { schedule.orders.ranks() as u32 } else { 1 };
+    (p, schedule.chunks / p.max(1))
+}
+
+/// Simulates the schedule over `chunks` and counts.
+pub fn count(
+    job: &Job<'_>,
+    sharded: &ShardedGraph,
+    schedule: &Schedule,
+    chunks: Vec<Chunk>,
+    values: &UnitValues,
+) -> Facts {
+    let kinds = job.ops.units.len();
+    let sum = |chunk: &Chunk, per: &[f64]| -> f64 { chunk.units.iter().zip(per).map(|(n, x)| f64::from(*n) * x).sum() };
+    let f: Vec<f64> = chunks.iter().map(|c| sum(c, &values.f)).collect();
+    let b: Vec<f64> = chunks.iter().map(|c| sum(c, &values.b)).collect();
+    let saved: Vec<f64> = chunks.iter().map(|c| sum(c, &values.saved)).collect();
+    let last_unit: Vec<usize> = chunks.iter().map(last_unit).collect();
+    let borders = chunks.len().saturating_sub(1);
+    let send: Vec<f64> = last_unit.iter().take(borders).map(|u| values.send[*u]).collect();
+    let overlapped = job.layout.overlaps.iter().any(|o| o.comm == crate::layout::Comm::P2p);
+    let durations = Durations {
+        f,
+        b,
+        w: vec![0.0; chunks.len()],
+        send_forward: send.clone(),
+        send_backward: send,
+        messages: if overlapped { Messages::Overlapped } else { Messages::Exposed },
+    };
+    let run = pipeline::simulate(&schedule.orders, &durations);
+    let mut path = PathFacts {
+        forward: vec![0; kinds],
+        backward: vec![0; kinds],
+        send_forward: vec![0; kinds],
+        send_backward: vec![0; kinds],
+    };
+    for (c, chunk) in chunks.iter().enumerate() {
+        for (u, n) in chunk.units.iter().enumerate() {
+            path.forward[u] += i64::from(*n) * run.path.f[c] as i64;
+            path.backward[u] += i64::from(*n) * run.path.b[c] as i64;
+        }
+        if c < borders {
+            path.send_forward[last_unit[c]] += run.path.send_forward[c] as i64;
+            path.send_backward[last_unit[c]] += run.path.send_backward[c] as i64;
+        }
+    }
+    let flights = pipeline::in_flight(&schedule.orders, &saved);
+    let stages = (0..schedule.orders.ranks())
+        .map(|s| {
+            let mut units = vec![0; kinds];
+            for c in schedule.orders.hosts(s) {
+                for (u, n) in chunks[*c as usize].units.iter().enumerate() {
+                    units[u] += i64::from(*n);
+                }
+            }
+            let mut live = vec![0; kinds];
+            for l in &flights[s].at_peak {
+                for (u, n) in chunks[l.chunk as usize].units.iter().enumerate() {
+                    live[u] += i64::from(*n) * l.microbatches as i64;
+                }
+            }
+            let copies = copies(sharded, &units);
+            StageFacts { units, live, copies, in_flight: flights[s].most as i64 }
+        })
+        .collect();
+    let host = |c: usize| -> u32 {
+        (0..schedule.orders.ranks()).find(|s| schedule.orders.hosts(*s).contains(&(c as u32))).unwrap_or(0) as u32
+    };
+    let chunks = chunks.into_iter().enumerate().map(|(c, chunk)| (chunk, host(c))).collect();
+    Facts { stages, chunks, path, run }
+}
+
+/// The unit whose result leaves a chunk.
+fn last_unit(chunk: &Chunk) -> usize {
+    chunk.parts.last().map_or(0, |p| p.index as usize)
+}
+
+/// For each unit: 1 where it is on the rank and uses a tied parameter whose owner is not.
+fn copies(sharded: &ShardedGraph, units: &[i64]) -> Vec<i64> {
+    let mut out = vec![0; units.len()];
+    for (owner, unit) in sharded.units.iter().enumerate() {
+        for param in &unit.params {
+            for user in &param.users {
+                let user = *user as usize;
+                if user != owner && units[user] > 0 && units[owner] == 0 {
+                    out[user] = 1;
+                }
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,276 @@
+//! Wording of what goes wrong while a job is elaborated.
+
+use crate::diagnostics::{Applicability, Code, Diagnostic};
+use crate::resolve::errors::nearest;
+use crate::source::Span;
+use crate::syntax::ast::Name;
+use crate::units::{Unit, show};
+
+pub(super) use crate::eval::errors::not_supported;
+
+pub(super) fn missing_argument(name: &str, of: &Name, span: Span) -> Diagnostic {
+    crate::eval::errors::missing_argument(name, &of.text, span, of.span)
+}
+
+pub(super) fn open_choice(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::HolesOpen, format!("`{name}` is still open"), span, "no value yet")
+        .note("a plan needs one value for everything; open choices are for a search")
+        .help(format!("give a value here, or try one with `--set {name}=…`"))
+}
+
+pub(super) fn misplaced(what: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::ItemMisplaced, format!("this does not belong in {what}"), span, "not an item of it")
+}
+
+pub(super) fn level_child(noun: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(
+        Code::ClusterShape,
+        format!("a level consists of devices or of the level before it, not of {noun}"),
+        span,
+        format!("this is {noun}"),
+    )
+}
+
+pub(super) fn level_over(noun: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(
+        Code::ClusterShape,
+        format!("a level is joined by links, not by {noun}"),
+        span,
+        format!("this is {noun}"),
+    )
+    .help("write `over NVLink4`, or `over 8 * IB_NDR` for eight links from each child")
+}
+
+pub(super) fn link_shared(link: &str, below: i64, bandwidth: f64, span: Span) -> Diagnostic {
+    let all = show(bandwidth, &Unit::bandwidth());
+    let each = show(bandwidth / below as f64, &Unit::bandwidth());
+    Diagnostic::new(
+        Code::LinkShared,
+        format!("all {below} devices below share one `{link}`"),
+        span,
+        format!("one link of {all} for each child"),
+    )
+    .note(format!("{all} over {below} devices leaves {each} each"))
+    .fix(format!("`{below} * {link}` gives each device its own"), span, format!("{below} * {link}"), Applicability::Unsure)
+    .fix(format!("`1 * {link}` says that one is meant"), span, format!("1 * {link}"), Applicability::Unsure)
+}
+
+pub(super) fn cluster_limit(devices: i128, levels: usize, span: Span) -> Diagnostic {
+    Diagnostic::new(
+        Code::LimitExceeded,
+        format!("{devices} devices in {levels} levels exceed the limit of 2^40 devices and 16 levels"),
+        span,
+        "passes the limit here",
+    )
+}
+
+pub(super) fn cluster_empty(name: &Name) -> Diagnostic {
+    Diagnostic::new(Code::ClusterShape, format!("cluster `{}` has no devices", name.text), name.span, "no level with a device")
+        .help("write `level node = 8 of H100_SXM over NVLink4`")
+}
+
+pub(super) fn count_range(what: &str, found: i128, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::OutOfRange, format!("`{what}` has {found} children"), span, "must be at least 1 and at most 2^40")
+}
+
+pub(super) fn count_kind(what: &str, noun: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(
+        Code::KindMismatch,
+        format!("the number of children of `{what}` needs a known whole number, not {noun}"),
+        span,
+        format!("this is {noun}"),
+    )
+}
+
+pub(super) fn level_field(name: &str, noun: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::KindMismatch, format!("`{name}` of a level cannot be {noun}"), span, format!("this is {noun}"))
+}
+
+pub(super) fn format_missing(class: &str, precision: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(
+        Code::FieldMissing,
+        format!("precision `{precision}` gives `{class}` no number format"),
+        span,
+        format!("`{class}` is missing"),
+    )
+}
+
+pub(super) fn unknown_axis(name: &Name, known: &[String], mesh: Option<Span>) -> Diagnostic {
+    let d = Diagnostic::new(Code::AxisUnknown, format!("no mesh axis `{}` exists", name.text), name.span, "not an axis");
+    let d = match mesh {
+        Some(span) => d.label(span, "the mesh"),
+        None => d.note("the layout has no `mesh`"),
+    };
+    match nearest(&name.text, known.iter().map(String::as_str)) {
+        Some(near) => d.help(format!("`{near}` exists")).fix(
+            format!("use `{near}`"),
+            name.span,
+            near.to_string(),
+            Applicability::Unsure,
+        ),
+        None => d,
+    }
+}
+
+pub(super) fn axis_twice(name: &Name, first: Span) -> Diagnostic {
+    Diagnostic::new(Code::NameTaken, format!("mesh axis `{}` is declared twice", name.text), name.span, "again here")
+        .label(first, "first here")
+}
+
+pub(super) fn mesh_missing(name: &Name) -> Diagnostic {
+    Diagnostic::new(Code::FieldMissing, format!("layout `{}` has no `mesh`", name.text), name.span, "a mesh is needed")
+        .help("write `mesh [pp, dp, tp]`: the last axis is the fastest")
+}
+
+pub(super) fn axis_unsized(name: &Name) -> Diagnostic {
+    Diagnostic::new(Code::NameUnknown, format!("mesh axis `{}` has no size", name.text), name.span, "no parameter of this name")
+        .help(format!("write `{0} = 8`, or declare a parameter `{0}: Int`", name.text))
+}
+
+pub(super) fn outside_domain(name: &str, found: &str, allowed: &str, span: Span, domain: Span) -> Diagnostic {
+    Diagnostic::new(Code::OutOfRange, format!("`{name}` is {found}, allowed are {allowed}"), span, "outside its domain")
+        .label(domain, "the domain")
+}
+
+pub(super) fn not_positive(name: &str, found: i128, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::OutOfRange, format!("`{name}` is {found}, but must be at least 1"), span, "below 1")
+}
+
+pub(super) fn unknown_class(name: &Name, known: &[&str]) -> Diagnostic {
+    let d = Diagnostic::new(Code::NameUnknown, format!("no class `{}` exists", name.text), name.span, "not a class of tensors");
+    match nearest(&name.text, known.iter().copied()) {
+        Some(near) => d.fix(format!("use `{near}`"), name.span, near.to_string(), Applicability::Unsure),
+        None => d.note(format!("the classes are {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", "))),
+    }
+}
+
+pub(super) fn wrong_value(what: &str, wanted: &str, noun: &str, span: Span) -> Diagnostic {
+    crate::eval::errors::wrong_kind(what, wanted, noun, span)
+}
+
+pub(super) fn field_missing(name: &str, of: &str, span: Span) -> Diagnostic {
+    crate::eval::errors::missing_field(name, of, span)
+}
+
+pub(super) fn dimension_unknown(name: &Name, known: &[String]) -> Diagnostic {
+    let d = Diagnostic::new(
+        Code::DimensionUnknown,
+        format!("no dimension `{}` is declared here", name.text),
+        name.span,
+        "not a dimension",
+    );
+    match nearest(&name.text, known.iter().map(String::as_str)) {
+        Some(near) => d.fix(format!("use `{near}`"), name.span, near.to_string(), Applicability::Unsure),
+        None if known.is_empty() => d,
+        None => d.note(format!("known here: {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", "))),
+    }
+}
+
+pub(super) fn param_from_data(dim: &Name, declared: Span) -> Diagnostic {
+    Diagnostic::new(
+        Code::ParamFromData,
+        format!("a parameter cannot have the dimension `{}` of the data", dim.text),
+        dim.span,
+        "its extent comes from the job",
+    )
+    .label(declared, "a dimension of the data")
+    .help("give the table a dimension of its own and take rows of it: `take(param wpe[P, H], P = S)`")
+}
+
+/// A statement's target and what its right side has do not agree.
+pub(super) fn dims_mismatch(found: &str, wanted: &str, missing: &[String], extra: &[String], span: Span, target: Span) -> Diagnostic {
+    let list = |names: &[String]| names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+    let (message, label) = match (missing, extra) {
+        ([], extra) => {
+            (format!("the target lacks {}, which the right side has", list(extra)), format!("this has [{found}]"))
+        }
+        (missing, _) => {
+            (format!("nothing on the right side has {}", list(missing)), format!("this has [{found}]"))
+        }
+    };
+    let d = Diagnostic::new(Code::DimensionMismatch, message, span, label).label(target, format!("[{wanted}] is wanted"));
+    if missing.is_empty() {
+        d.note("a dimension is summed only by `@`, and only where both operands have it and the target does not")
+    } else {
+        d
+    }
+}
+
+pub(super) fn product_unnamed(span: Span) -> Diagnostic {
+    Diagnostic::new(
+        Code::ProductUnnamed,
+        "the dimensions of this product are not implied here",
+        span,
+        "which dimensions are kept?",
+    )
+    .help("name it first, with its dimensions: `u[B, S, F] = h @ w`")
+}
+
+pub(super) fn nothing_shared(a: &str, b: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(
+        Code::DimensionMismatch,
+        format!("`@` has nothing to sum: [{a}] and [{b}] share no dimension that the target lacks"),
+        span,
+        "nothing is contracted",
+    )
+    .help("use `*` for an elementwise product")
+}
+
+pub(super) fn operator_use(op: &str, wants: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::OperatorUse, format!("`{op}` needs {wants}"), span, "not what it takes")
+}
+
+pub(super) fn unknown_tensor(name: &Name, known: &[String]) -> Diagnostic {
+    crate::eval::errors::unknown_name(&name.text, name.span, known)
+}
+
+pub(super) fn unknown_parameter_path(path: &str, span: Span, known: &[String]) -> Diagnostic {
+    let d = Diagnostic::new(Code::NameUnknown, format!("no parameter `{path}` was declared before this"), span, "not a parameter");
+    match nearest(path, known.iter().map(String::as_str)) {
+        Some(near) => d.fix(format!("use `{near}`"), span, near.to_string(), Applicability::Unsure),
+        None => d,
+    }
+}
+
+pub(super) fn kv_heads(k: i128, n: i128, name: &str, of: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(
+        Code::OutOfRange,
+        format!("`{name}` = {k} groups `{of}` = {n}, which is not a multiple of it"),
+        span,
+        format!("{n} / {k} is not whole"),
+    )
+}
+
+pub(super) fn no_job(span: Span) -> Diagnostic {
+    Diagnostic::new(Code::FieldMissing, "the file has no job", span, "no `train` here")
+        .help("a job says what runs where: `train mine { model = …, cluster = …, layout = … }`")
+}
+
+pub(super) fn unknown_job(name: &str, known: &[String], span: Span) -> Diagnostic {
+    let d = Diagnostic::new(Code::NameUnknown, format!("no job `{name}` exists"), span, "in this file");
+    d.note(format!("the jobs are {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")))
+}
+
+pub(super) fn several_jobs(known: &[String], span: Span) -> Diagnostic {
+    Diagnostic::new(Code::HolesOpen, "the file has several jobs", span, "one of them is needed")
+        .help(format!("name one: {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")))
+}
+
+pub(super) fn set_unknown(name: &str, known: &[String], span: Span) -> Diagnostic {
+    let d = Diagnostic::new(Code::NameUnknown, format!("`--set {name}` names nothing in this job"), span, "this job");
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => d.help(format!("`{near}` exists")),
+        None => d.note(format!("it has {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", "))),
+    }
+}
+
+pub(super) fn nothing_selected(selector: &str, span: Span, known: &[String]) -> Diagnostic {
+    let d = Diagnostic::new(Code::NothingSelected, format!("`{selector}` matches nothing in the model"), span, "matches nothing");
+    match nearest(selector, known.iter().map(String::as_str)) {
+        Some(near) => d.help(format!("`{near}` exists")),
+        None => d.note(format!(
+            "its regions are {}",
+            known.iter().take(10).map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")
+        )),
+    }
+}

@@ -1,0 +1,591 @@
+//! A `train` job: its fields, its parameters and everything it is made of.
+
+use super::cluster::Cluster;
+use super::errors;
+use super::layout::{self, PipelineItem};
+use super::model;
+use super::numerics::Numerics;
+use crate::eval::{Env, Evaluator, Given, Instance, Num, Quantity, Value, Wanted};
+use crate::expr::{self, Input, Node};
+use crate::graph::{DataDim, DimId, OpGraph};
+use crate::hir::{DeclId, Program, schema};
+use crate::layout::{Action, AxisId, Class, Layout};
+use crate::source::Span;
+use crate::syntax::ast::{self, Body, Expr, ItemKind, Kind};
+use crate::units::{Base, Unit};
+use indexmap::IndexMap;
+use smol_str::SmolStr;
+use std::rc::Rc;
+
+/// Values from outside the file, such as `--set tp=4`.
+#[derive(Clone, Default, Debug)]
+pub struct Settings {
+    /// Name to whole number.
+    pub values: Vec<(String, i64)>,
+}
+
+impl Settings {
+    /// The number given for `name`.
+    pub fn number(&self, name: &str) -> Option<i64> {
+        self.values.iter().rev().find(|(n, _)| n == name).map(|(_, v)| *v)
+    }
+}
+
+/// A free parameter: an input of the graph with its value in the file.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// `tp`, `micro_batch`.
+    pub name: String,
+    /// Its node.
+    pub input: expr::Id,
+    /// Its value.
+    pub value: i64,
+    /// The values its declaration allows, where it lists them.
+    pub domain: Option<Vec<i64>>,
+    /// Where the value is written.
+    pub span: Span,
+}
+
+/// What must hold for the layout to be legal.
+#[derive(Clone, Debug)]
+pub struct Duty {
+    /// A Bool node.
+    pub cond: expr::Id,
+    /// What it is about.
+    pub kind: DutyKind,
+    /// Where to point.
+    pub span: Span,
+}
+
+/// What a [`Duty`] is about: its message needs the numbers at the point.
+#[derive(Clone, Debug)]
+pub enum DutyKind {
+    /// The axes multiply to the devices.
+    Mesh,
+    /// `a / b` is whole.
+    Division {
+        /// Dividend.
+        a: expr::Id,
+        /// Divisor.
+        b: expr::Id,
+    },
+    /// An axis lies inside one instance of a level.
+    Place {
+        /// The axis.
+        axis: AxisId,
+        /// The level's name.
+        level: String,
+        /// Devices below one instance.
+        devices: i64,
+    },
+    /// The batch is a whole number of microbatches.
+    Batch,
+}
+
+/// A `require` or `expect` of the job or its layout.
+#[derive(Clone, Debug)]
+pub struct Claim<'p> {
+    /// Which.
+    pub kind: ClaimKind,
+    /// The claim, or the left side of `~`.
+    pub value: &'p Expr,
+    /// `~ b` and its tolerance.
+    pub about: Option<&'p (Expr, Option<ast::Tolerance>)>,
+    /// `else "…"`.
+    pub message: Option<SmolStr>,
+    /// The names it sees.
+    pub env: Rc<Env<'p>>,
+    /// The item.
+    pub span: Span,
+}
+
+/// Sorts of [`Claim`].
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum ClaimKind {
+    /// Must hold.
+    Require,
+    /// Is checked and reported.
+    Expect,
+}
+
+/// One elaborated job.
+#[derive(Debug)]
+pub struct Job<'p> {
+    /// Its name.
+    pub name: String,
+    /// Its declaration.
+    pub id: DeclId,
+    /// The machines.
+    pub cluster: Cluster<'p>,
+    /// The layout.
+    pub layout: Layout,
+    /// Name of the layout's declaration.
+    pub layout_name: String,
+    /// The pipeline, if there is one.
+    pub pipeline: Option<PipelineItem<'p>>,
+    /// The model as ops.
+    pub ops: OpGraph,
+    /// The model's name.
+    pub model_name: String,
+    /// Number formats and optimizer.
+    pub numerics: Numerics<'p>,
+    /// The cost record; functions it lacks come from the default one.
+    pub cost: Vec<Rc<Instance<'p>>>,
+    /// Sequences of an update.
+    pub batch: expr::Id,
+    /// Tokens of a sequence.
+    pub sequence: expr::Id,
+    /// Sequences of a microbatch on one replica.
+    pub micro_batch: expr::Id,
+    /// Ranks that shard the batch.
+    pub replicas: expr::Id,
+    /// Microbatches of an update on one rank.
+    pub microbatches: expr::Id,
+    /// Axes that shard the batch.
+    pub batch_axes: Vec<AxisId>,
+    /// Free parameters, in the order of the graph's inputs.
+    pub parameters: Vec<Parameter>,
+    /// Values of the graph's inputs, in their order.
+    pub point: Vec<f64>,
+    /// What must hold.
+    pub duties: Vec<Duty>,
+    /// Requirements and expectations.
+    pub claims: Vec<Claim<'p>>,
+    /// Where each field is given: `layout`, `micro_batch`, …
+    pub places: IndexMap<String, Span>,
+    /// The job's name in its declaration.
+    pub span: Span,
+}
+
+struct Fields<'p> {
+    values: IndexMap<SmolStr, (&'p Expr, Rc<Env<'p>>, Span)>,
+    claims: Vec<Claim<'p>>,
+}
+
+/// Elaborates `id`, a `train` job of `program`.
+pub fn elaborate<'p>(
+    program: &'p Program,
+    id: DeclId,
+    settings: &Settings,
+    graph: &mut expr::Graph,
+    sink: &mut crate::diagnostics::Sink,
+) -> Option<Job<'p>> {
+    let mut eval = Evaluator::new(program, graph, sink);
+    let entry = program.entry(id);
+    let name = entry.name().clone();
+    if let Some(kind) = entry.kind()
+        && kind != Kind::Train
+    {
+        eval.sink.error(errors::not_supported(&format!("`{}` jobs", kind.keyword()), name.span));
+        return None;
+    }
+    let Value::Instance(instance) = eval.entry(id, name.span) else { return None };
+    if instance.decl.kind != Kind::Train {
+        eval.sink.error(errors::not_supported(&format!("`{}` jobs", instance.decl.kind.keyword()), name.span));
+        return None;
+    }
+    let Fields { values, claims } = fields(&mut eval, &instance, id, settings)?;
+    let mut j = Builder { eval, values, settings, name: &name };
+    j.build(id, claims)
+}
+
+/// The job's fields, its own block first and each `with` after it; `expect` is not inherited.
+fn fields<'p>(
+    eval: &mut Evaluator<'p, '_>,
+    instance: &Instance<'p>,
+    id: DeclId,
+    settings: &Settings,
+) -> Option<Fields<'p>> {
+    let Body::Block(block) = &instance.decl.body else { return None };
+    let base = Given { block, env: Env::top(instance.id.module) };
+    let blocks: Vec<_> = std::iter::once(&base).chain(&instance.with).collect();
+    let own = blocks.len() - 1;
+    let _ = id;
+    let mut vars: Vec<(SmolStr, Value<'p>)> = Vec::new();
+    let mut values = IndexMap::new();
+    let mut claims: Vec<Claim<'p>> = Vec::new();
+    let mut ok = true;
+    let known: Vec<_> = schema::fields(Kind::Train).iter().map(|f| f.name.to_string()).collect();
+    for (i, given) in blocks.into_iter().enumerate() {
+        for item in &given.block.items {
+            let env = Env::with(&given.env, vars.clone());
+            match &item.kind {
+                ItemKind::Let(l) => {
+                    let value = match (&l.value, settings.number(&l.name.text)) {
+                        (_, Some(n)) => Value::int(i128::from(n)),
+                        (ast::LetValue::Is(e), None) => eval.eval(e, &env, &Wanted::Any),
+                        (ast::LetValue::In(e), None) => {
+                            eval.sink.error(errors::open_choice(&l.name.text, e.span));
+                            ok = false;
+                            continue;
+                        }
+                    };
+                    vars.push((l.name.text.clone(), value));
+                }
+                ItemKind::Assign { target, value } if target.suffixes.is_empty() => {
+                    let name = &target.name;
+                    if known.iter().any(|k| *k == *name.text) {
+                        values.insert(name.text.clone(), (value, env, item.span));
+                    } else {
+                        eval.sink.error(crate::eval::errors::unknown_field(&name.text, name.span, "a train job", &known));
+                        ok = false;
+                    }
+                }
+                ItemKind::Domain { name, domain } => {
+                    if settings.number(&name.text).is_some() {
+                        values.insert(name.text.clone(), (domain, env, item.span));
+                    } else {
+                        eval.sink.error(errors::open_choice(&name.text, domain.span));
+                        ok = false;
+                    }
+                }
+                ItemKind::Require { cond, message } => claims.push(Claim {
+                    kind: ClaimKind::Require,
+                    value: cond,
+                    about: None,
+                    message: message.clone(),
+                    env,
+                    span: item.span,
+                }),
+                ItemKind::Expect { value, about } if i == own => claims.push(Claim {
+                    kind: ClaimKind::Expect,
+                    value,
+                    about: about.as_ref(),
+                    message: None,
+                    env,
+                    span: item.span,
+                }),
+                ItemKind::Expect { .. } | ItemKind::Objective { .. } => {}
+                ItemKind::Section { head, .. } if head.text == "layout" => {
+                    eval.sink.error(errors::not_supported("a layout written inside a job", head.span));
+                    ok = false;
+                }
+                ItemKind::Dims(_) => {
+                    eval.sink.error(errors::not_supported("`dims` of a job", item.span));
+                    ok = false;
+                }
+                ItemKind::In { .. } => {
+                    eval.sink.error(errors::not_supported("fields for part of the model", item.span));
+                    ok = false;
+                }
+                ItemKind::Error => ok = false,
+                _ => {
+                    eval.sink.error(errors::misplaced("a train job", item.span));
+                    ok = false;
+                }
+            }
+        }
+    }
+    ok.then_some(Fields { values, claims })
+}
+
+struct Builder<'p, 'a, 's> {
+    eval: Evaluator<'p, 's>,
+    values: IndexMap<SmolStr, (&'p Expr, Rc<Env<'p>>, Span)>,
+    settings: &'a Settings,
+    name: &'a ast::Name,
+}
+
+impl<'p> Builder<'p, '_, '_> {
+    fn build(&mut self, id: DeclId, mut claims: Vec<Claim<'p>>) -> Option<Job<'p>> {
+        let before = self.eval.sink.error_count();
+        for field in ["packing", "epochs", "minibatches", "attention_mask", "balance", "ema", "disturb", "devices"] {
+            if let Some((e, _, _)) = self.values.get(field)
+                && !is_default(field, e)
+            {
+                let what = format!("`{field}` of a job");
+                self.eval.sink.error(errors::not_supported(&what, e.span));
+            }
+        }
+        let cluster = self.instance("cluster", Kind::Cluster).and_then(|(i, span)| Cluster::new(&mut self.eval, &i, span));
+        let model = self.instance("model", Kind::Model);
+        let layout = self.instance("layout", Kind::Layout);
+        let precision = self.record("precision", "bf16_mixed");
+        let optimizer = self.record("optimizer", "AdamW");
+        let cost = self.cost();
+        let mut parameters = Vec::new();
+        let mut point = Vec::new();
+        let mut duties = Vec::new();
+        let batch = self.count("batch", Base::Seq, None, &mut parameters, &mut point);
+        let sequence = self.count("sequence", Base::Tok, None, &mut parameters, &mut point);
+        let micro_batch = self.count("micro_batch", Base::Seq, Some(1), &mut parameters, &mut point);
+        let (cluster, (model, model_span), (layout, _)) = (cluster?, model?, layout?);
+        let evaluated = layout::evaluate(
+            &mut self.eval,
+            &layout,
+            &cluster,
+            self.settings,
+            &mut parameters,
+            &mut point,
+            &mut duties,
+        )?;
+        self.check_settings(&parameters)?;
+        let (precision, optimizer, cost) = (precision?, optimizer?, cost?);
+        let numerics = Numerics::new(&mut self.eval, &precision.0, &optimizer.0, precision.1)?;
+        let (batch, sequence, micro_batch) = (batch?, sequence?, micro_batch?);
+
+        let input = model::data_dims(&model);
+        let batch_name = input.iter().find(|(_, d)| *d == DataDim::Batch).map(|(n, _)| n.clone());
+        let batch_axes = batch_name.map(|n| sharding_axes(&evaluated.layout, &n)).unwrap_or_default();
+        let replicas: Vec<_> = batch_axes.iter().map(|a| evaluated.layout.axis(*a).size).collect();
+        let graph = &mut *self.eval.graph;
+        let replicas = graph.product(replicas);
+        let microbatch_all = graph.mul(micro_batch, replicas);
+        let rest = graph.put(Node::Mod(batch, microbatch_all));
+        let zero = graph.int(0);
+        let cond = graph.eq(rest, zero);
+        let microbatches = graph.put(Node::ExactDiv(batch, microbatch_all));
+        let batch_span = self.values.get("batch").map_or(self.name.span, |(_, _, s)| *s);
+        duties.push(Duty { cond, kind: DutyKind::Batch, span: batch_span });
+
+        let extents = model::Extents { batch: microbatch_all, sequence };
+        let pads = evaluated.layout.pads.clone();
+        let ops = model::elaborate(&mut self.eval, &model, model_span, extents, &pads)?;
+        self.check_selectors(&evaluated.layout, &ops);
+        for c in std::mem::take(&mut self.eval.conditions) {
+            duties.push(Duty {
+                cond: c.cond,
+                kind: DutyKind::Division { a: c.division.0, b: c.division.1 },
+                span: c.span,
+            });
+        }
+        if self.eval.sink.error_count() > before {
+            return None;
+        }
+        for (item, env) in evaluated.requires {
+            if let ItemKind::Require { cond, message } = &item.kind {
+                claims.push(Claim {
+                    kind: ClaimKind::Require,
+                    value: cond,
+                    about: None,
+                    message: message.clone(),
+                    env,
+                    span: item.span,
+                });
+            }
+        }
+        let places = self.values.iter().map(|(n, (e, _, _))| (n.to_string(), e.span)).collect();
+        Some(Job {
+            name: self.name.text.to_string(),
+            id,
+            cluster,
+            layout: evaluated.layout,
+            layout_name: evaluated.name,
+            pipeline: evaluated.pipeline,
+            ops,
+            model_name: self.written("model").unwrap_or_else(|| model.decl.name.text.to_string()),
+            numerics,
+            cost,
+            batch,
+            sequence,
+            micro_batch,
+            replicas,
+            microbatches,
+            batch_axes,
+            parameters,
+            point,
+            duties,
+            claims,
+            places,
+            span: self.name.span,
+        })
+    }
+
+    /// The field as a bare name, for reports.
+    fn written(&self, field: &str) -> Option<String> {
+        match &self.values.get(field)?.0.kind {
+            ast::ExprKind::Path(p) => p.last().map(|n| n.text.to_string()),
+            _ => None,
+        }
+    }
+
+    fn field(&mut self, name: &str) -> Option<(Value<'p>, Span)> {
+        let (e, env, _) = self.values.get(name).cloned()?;
+        Some((self.eval.eval(e, &env, &Wanted::Any), e.span))
+    }
+
+    fn instance(&mut self, field: &str, kind: Kind) -> Option<(Rc<Instance<'p>>, Span)> {
+        let Some((value, span)) = self.field(field) else {
+            self.eval.sink.error(errors::field_missing(field, &format!("job `{}`", self.name.text), self.name.span));
+            return None;
+        };
+        match value {
+            Value::Instance(i) if i.decl.kind == kind => {
+                let at = Instance { span, ..(*i).clone() };
+                Some((Rc::new(at), span))
+            }
+            Value::Error(_) => None,
+            Value::Hole => {
+                self.eval.sink.error(errors::open_choice(field, span));
+                None
+            }
+            other => {
+                let noun = other.noun();
+                let wanted = format!("a {}", kind.keyword());
+                self.eval.sink.error(errors::wrong_value(&format!("`{field}`"), &wanted, &noun, span));
+                None
+            }
+        }
+    }
+
+    fn record(&mut self, field: &'static str, default: &str) -> Option<(Rc<crate::eval::Record<'p>>, Span)> {
+        let (value, span) = match self.field(field) {
+            Some(found) => found,
+            None => (self.eval.program.std_entry(default).map(|id| self.eval.entry(id, self.name.span))?, self.name.span),
+        };
+        let value = match value {
+            Value::Instance(i) if i.decl.kind.keyword() == field => self.eval.record_of(&i),
+            v => v,
+        };
+        match value {
+            Value::Record(r) if r.kind == field => Some((r, span)),
+            Value::Error(_) => None,
+            other => {
+                let noun = other.noun();
+                self.eval.sink.error(errors::wrong_value(&format!("`{field}`"), &format!("a {field}"), &noun, span));
+                None
+            }
+        }
+    }
+
+    /// The job's cost record and the default one behind it.
+    fn cost(&mut self) -> Option<Vec<Rc<Instance<'p>>>> {
+        let mut out = Vec::new();
+        if let Some((value, span)) = self.field("cost") {
+            match value {
+                Value::Instance(i) if i.decl.kind == Kind::Cost => out.push(i),
+                Value::Error(_) => return None,
+                other => {
+                    let noun = other.noun();
+                    self.eval.sink.error(errors::wrong_value("`cost`", "a cost", &noun, span));
+                    return None;
+                }
+            }
+        }
+        if let Some(id) = self.eval.program.std_entry("default")
+            && let Value::Instance(i) = self.eval.entry(id, self.name.span)
+        {
+            out.push(i);
+        }
+        Some(out)
+    }
+
+    /// A field that counts something: an input of the graph, so that it can vary.
+    fn count(
+        &mut self,
+        field: &str,
+        base: Base,
+        default: Option<i64>,
+        parameters: &mut Vec<Parameter>,
+        point: &mut Vec<f64>,
+    ) -> Option<expr::Id> {
+        let unit = Unit::base(base);
+        let (value, span) = match (self.settings.number(field), self.field_place(field)) {
+            (Some(n), place) => (i128::from(n), place.unwrap_or(self.name.span)),
+            (None, Some(span)) => {
+                let (value, _) = self.field(field)?;
+                match self.eval.require(value, &Wanted::Quantity(unit), &format!("`{field}`"), span) {
+                    Value::Num(Quantity { num: Num::Int(v), .. }) => (v, span),
+                    Value::Hole => {
+                        self.eval.sink.error(errors::open_choice(field, span));
+                        return None;
+                    }
+                    Value::Error(_) => return None,
+                    other => {
+                        let what = if let Value::Word(_) = other { "lengths that vary" } else { "a fraction of one" };
+                        self.eval.sink.error(errors::not_supported(&format!("{what} as `{field}`"), span));
+                        return None;
+                    }
+                }
+            }
+            (None, None) => match default {
+                Some(v) => (i128::from(v), self.name.span),
+                None => {
+                    let job = format!("job `{}`", self.name.text);
+                    self.eval.sink.error(errors::field_missing(field, &job, self.name.span));
+                    return None;
+                }
+            },
+        };
+        if value < 1 {
+            self.eval.sink.error(errors::not_positive(field, value, span));
+            return None;
+        }
+        let Some(value) = i64::try_from(value).ok().filter(|v| *v <= 1 << 40) else {
+            self.eval.sink.error(errors::not_supported(&format!("`{field}` above 2^40"), span));
+            return None;
+        };
+        // Wide enough to try neighbours of the point, narrow enough that products stay exact.
+        let hi = (value as f64 * 64.0).max(4_096.0);
+        let input = Input { name: field.to_string(), kind: expr::Kind::Int, lo: 1.0, hi };
+        let id = self.eval.graph.input(input);
+        point.push(value as f64);
+        parameters.push(Parameter { name: field.to_string(), input: id, value, domain: None, span });
+        Some(id)
+    }
+
+    fn field_place(&self, field: &str) -> Option<Span> {
+        self.values.get(field).map(|(e, _, _)| e.span)
+    }
+
+    fn check_settings(&mut self, parameters: &[Parameter]) -> Option<()> {
+        for (name, _) in &self.settings.values {
+            if !parameters.iter().any(|p| p.name == *name) {
+                let known: Vec<_> = parameters.iter().map(|p| p.name.clone()).collect();
+                self.eval.sink.error(errors::set_unknown(name, &known, self.name.span));
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// Each `in` reaches something.
+    fn check_selectors(&mut self, layout: &Layout, ops: &OpGraph) {
+        let scopes = layout
+            .rules
+            .iter()
+            .map(|r| (&r.scope, r.span))
+            .chain(layout.stores.iter().map(|s| (&s.scope, s.span)))
+            .chain(layout.recompute.iter().map(|r| (&r.scope, r.span)));
+        for (scope, span) in scopes {
+            if !scope.is_everywhere() && !ops.regions.iter().any(|r| scope.depth(&r.path).is_some()) {
+                let text = scope.text();
+                let mut known: Vec<_> = (1..ops.regions.len() as u32).map(|i| ops.selector_path(crate::graph::RegionId(i))).collect();
+                known.dedup();
+                self.eval.sink.error(errors::nothing_selected(&text, span, &known));
+            }
+        }
+    }
+}
+
+/// The axes whose first rule at the top of the layout gives them to `dim`.
+fn sharding_axes(layout: &Layout, dim: &str) -> Vec<AxisId> {
+    let takes = |axis: &AxisId| {
+        let first = layout.rules.iter().filter(|r| r.scope.is_everywhere()).find(|r| {
+            r.axes.contains(axis)
+                && match &r.action {
+                    Action::Shard { dims, classes, .. } => classes.contains(&Class::Act) && dims.iter().any(|d| d == dim),
+                    Action::Replicate { .. } => true,
+                }
+        });
+        first.is_some_and(|r| matches!(r.action, Action::Shard { .. }))
+    };
+    layout.axis_ids().filter(takes).collect()
+}
+
+/// Whether a field says what holds anyway.
+fn is_default(field: &str, e: &Expr) -> bool {
+    match (&e.kind, field) {
+        (ast::ExprKind::Path(p), "packing" | "balance" | "ema") => p.len() == 1 && p[0].text == "none",
+        (ast::ExprKind::Path(p), "attention_mask") => p.len() == 1 && p[0].text == "causal",
+        (ast::ExprKind::Kind(Kind::Cluster), "devices") => true,
+        (ast::ExprKind::Number { value: ast::Number::Int(1), unit: None }, "epochs" | "minibatches") => true,
+        (ast::ExprKind::List(l), "disturb") => l.is_empty(),
+        _ => false,
+    }
+}
+
+/// The dimension of the batch, if the model has one.
+pub fn batch_dim(ops: &OpGraph) -> Option<DimId> {
+    ops.dims.iter().position(|d| d.data == Some(DataDim::Batch)).map(|i| DimId(i as u32))
+}

@@ -1,0 +1,288 @@
+//! A layout's items, evaluated: the mesh and everything that speaks of its axes.
+
+mod items;
+mod mesh;
+
+use super::cluster::Cluster;
+use super::errors;
+use super::flatten::{Flat, flatten, scope_span};
+use super::job::{Duty, DutyKind, Parameter, Settings};
+use crate::eval::{Env, Evaluator, Given, Instance, Num, Quantity, Truth, Value, Wanted, type_wanted};
+use crate::expr::{self, Input};
+use crate::layout::{AxisId, Layout, Scope, Selector, SelectorPart};
+use crate::source::Span;
+use crate::syntax::ast::{self, AxisRef, Body, Expr, ExprKind, ItemKind, ParamKind};
+use crate::units::Unit;
+use std::rc::Rc;
+
+/// A `pipeline` item.
+#[derive(Clone, Debug)]
+pub struct PipelineItem<'p> {
+    /// The axis.
+    pub axis: AxisId,
+    /// The schedule and its arguments; defaults are not filled in.
+    pub schedule: Rc<Instance<'p>>,
+    /// How units become chunks.
+    pub split: Split,
+    /// Axes over which a message is cut in slices, sent apart and gathered inside the node.
+    pub scatter_gather: Vec<AxisId>,
+    /// The `split` field, or the item.
+    pub split_span: Span,
+    /// The `schedule` field, or the item.
+    pub schedule_span: Span,
+    /// The item.
+    pub span: Span,
+}
+
+/// How units become chunks.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Split {
+    /// Equal numbers of units; each counted region is one.
+    Even(Vec<String>),
+    /// The cut with the least largest chunk time.
+    Balanced(Vec<String>),
+    /// Units of each chunk, in model order.
+    Listed(Vec<u32>),
+}
+
+/// A layout as a job uses it.
+#[derive(Debug)]
+pub(super) struct Evaluated<'p> {
+    pub(super) layout: Layout,
+    pub(super) pipeline: Option<PipelineItem<'p>>,
+    /// The layout's own `require`s.
+    pub(super) requires: Vec<(&'p ast::Item, Rc<Env<'p>>)>,
+    pub(super) name: String,
+}
+
+struct Builder<'p, 'e, 's, 'j> {
+    eval: &'e mut Evaluator<'p, 's>,
+    duties: &'j mut Vec<Duty>,
+    /// Values of the graph's inputs at the point, in their order.
+    point: &'j mut Vec<f64>,
+    layout: Layout,
+    /// `axis data = [dp, cp]`.
+    products: Vec<(String, Vec<AxisId>)>,
+    devices: i64,
+}
+
+/// Evaluates `instance` on `cluster`.
+pub(super) fn evaluate<'p>(
+    eval: &mut Evaluator<'p, '_>,
+    instance: &Instance<'p>,
+    cluster: &Cluster<'p>,
+    settings: &Settings,
+    parameters: &mut Vec<Parameter>,
+    point: &mut Vec<f64>,
+    duties: &mut Vec<Duty>,
+) -> Option<Evaluated<'p>> {
+    let decl = instance.decl;
+    let Body::Block(block) = &decl.body else { return None };
+    let mut env = Env::inside(&Env::top(instance.id.module));
+    env.bind("devices", Value::int(i128::from(cluster.devices)));
+    env.bind("device", Value::Record(Rc::clone(&cluster.device)));
+    let mut b = Builder { eval, duties, point, layout: Layout::default(), products: Vec::new(), devices: cluster.devices };
+    for param in decl.params.as_deref().unwrap_or_default() {
+        let value = b.parameter(param, instance, &Rc::new(env.clone()), settings, parameters)?;
+        env.bind(param.name.text.clone(), value);
+    }
+    let env = Rc::new(env);
+    let base = Given { block, env: Rc::clone(&env) };
+    let with: Vec<_> = instance
+        .with
+        .iter()
+        .map(|g| {
+            // Items of a `with` see the layout's parameters too.
+            let vars = env.vars.clone();
+            Given { block: g.block, env: Env::with(&g.env, vars) }
+        })
+        .collect();
+    let items = {
+        let mut decide = |cond: &'p Expr, env: &Rc<Env<'p>>| b.decide(cond, env);
+        flatten(&base, &with, &mut decide)
+    };
+    let items = b.bind_lets(items);
+    b.mesh(&items, &decl.name)?;
+    let mut requires = Vec::new();
+    let pipeline = b.items(&items, cluster, &mut requires)?;
+    b.check_places(cluster);
+    let layout = b.layout;
+    Some(Evaluated { layout, pipeline, requires, name: decl.name.text.to_string() })
+}
+
+impl<'p> Builder<'p, '_, '_, '_> {
+    /// A parameter's value. Whole numbers become inputs of the graph, so that sizes stay symbolic.
+    fn parameter(
+        &mut self,
+        param: &'p ast::Param,
+        instance: &Instance<'p>,
+        env: &Rc<Env<'p>>,
+        settings: &Settings,
+        parameters: &mut Vec<Parameter>,
+    ) -> Option<Value<'p>> {
+        let ParamKind::Value { ty, domain, default } = &param.kind else {
+            self.eval.sink.error(errors::misplaced("the parameters of a layout", param.span));
+            return None;
+        };
+        let name = &param.name.text;
+        let wanted = ty.as_ref().map_or(Wanted::Any, type_wanted);
+        let set = settings.number(name).map(|n| (Value::int(i128::from(n)), instance.span, true));
+        let given = instance.args.get(name).map(|(v, span)| (v.clone(), *span, true));
+        let (value, span, free) = match set.or(given) {
+            Some(found) => found,
+            None => match default {
+                Some(e) => (self.eval.eval(e, env, &wanted), e.span, matches!(e.kind, ExprKind::Number { .. })),
+                None => {
+                    self.eval.sink.error(errors::missing_argument(name, &instance.decl.name, instance.span));
+                    return None;
+                }
+            },
+        };
+        let allowed = domain.as_ref().and_then(|d| self.domain(d, env));
+        match value {
+            Value::Hole => {
+                self.eval.sink.error(errors::open_choice(name, span));
+                None
+            }
+            Value::Error(_) => None,
+            Value::Num(Quantity { num: Num::Int(v), unit }) if unit.is_none() => {
+                if let (Some(list), Some(d)) = (&allowed, domain)
+                    && !list.contains(&v)
+                {
+                    let text = list.iter().take(12).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                    self.eval.sink.error(errors::outside_domain(name, &v.to_string(), &text, span, d.span));
+                    return None;
+                }
+                let Some(value) = i64::try_from(v).ok().filter(|v| v.abs() <= 1 << 40) else {
+                    self.eval.sink.error(errors::not_positive(name, v, span));
+                    return None;
+                };
+                if !free {
+                    return Some(Value::int(v));
+                }
+                if value < 1 {
+                    self.eval.sink.error(errors::not_positive(name, v, span));
+                    return None;
+                }
+                let hi = allowed.iter().flatten().copied().max().unwrap_or(1).max(i128::from(self.devices)).max(v);
+                let input = Input { name: name.to_string(), kind: expr::Kind::Int, lo: 1.0, hi: hi as f64 };
+                let id = self.eval.graph.input(input);
+                self.point.push(value as f64);
+                parameters.push(Parameter {
+                    name: name.to_string(),
+                    input: id,
+                    value,
+                    domain: allowed.map(|l| l.iter().filter_map(|v| i64::try_from(*v).ok()).collect()),
+                    span,
+                });
+                Some(Value::sym(id, Unit::none()))
+            }
+            other => Some(self.eval.require(other, &wanted, &format!("`{name}`"), span)).filter(|v| !matches!(v, Value::Error(_))),
+        }
+    }
+
+    /// The whole numbers of a domain, if they can be listed.
+    fn domain(&mut self, e: &'p Expr, env: &Rc<Env<'p>>) -> Option<Vec<i128>> {
+        let items: Vec<Value<'p>> = match &e.kind {
+            ExprKind::Set(list) | ExprKind::List(list) => {
+                list.iter().map(|x| self.eval.eval(x, env, &Wanted::Any)).collect()
+            }
+            _ => match self.eval.eval(e, env, &Wanted::Any) {
+                Value::List(l) => l.to_vec(),
+                Value::Range(a, b) if b - a <= 4096 => (a..b).map(Value::int).collect(),
+                _ => return None,
+            },
+        };
+        items.iter().map(Value::as_int).collect()
+    }
+
+    /// The outcome of a condition at the layout's point: it fixes the shape of the graph.
+    fn decide(&mut self, cond: &'p Expr, env: &Rc<Env<'p>>) -> Option<bool> {
+        match self.eval.eval(cond, env, &Wanted::Any) {
+            Value::Bool(Truth::Known(b)) => Some(b),
+            Value::Bool(Truth::Sym(id)) => Some(self.eval.graph.eval(self.point, &[id])[0] != 0.0),
+            Value::Error(_) => None,
+            other => {
+                let noun = other.noun();
+                self.eval.sink.error(errors::wrong_value("a condition", "true or false", &noun, cond.span));
+                None
+            }
+        }
+    }
+
+    /// Evaluates `let`s and gives their names to the items after them.
+    fn bind_lets(&mut self, items: Vec<Flat<'p>>) -> Vec<Flat<'p>> {
+        let mut vars = Vec::new();
+        let mut out = Vec::new();
+        for flat in items {
+            let env = if vars.is_empty() { Rc::clone(&flat.env) } else { Env::with(&flat.env, Vec::clone(&vars)) };
+            if let ItemKind::Let(l) = &flat.item.kind {
+                match &l.value {
+                    ast::LetValue::Is(e) => {
+                        let wanted = l.ty.as_ref().map_or(Wanted::Any, type_wanted);
+                        vars.push((l.name.text.clone(), self.eval.eval(e, &env, &wanted)));
+                    }
+                    ast::LetValue::In(e) => {
+                        self.eval.sink.error(errors::open_choice(&l.name.text, e.span));
+                    }
+                }
+            } else {
+                out.push(Flat { env, ..flat });
+            }
+        }
+        out
+    }
+
+    /// The axes a list of references names; products are written out.
+    fn axes(&mut self, refs: &[AxisRef]) -> Option<Vec<AxisId>> {
+        let mut out = Vec::new();
+        for r in refs {
+            if let Some(part) = &r.part {
+                self.eval.sink.error(errors::not_supported("parts of a model", part.span));
+                return None;
+            }
+            if let Some(i) = self.layout.axes.iter().position(|a| a.name == *r.name.text) {
+                out.push(AxisId(i as u16));
+            } else if let Some((_, list)) = self.products.iter().find(|(n, _)| *n == *r.name.text) {
+                out.extend(list.iter().copied());
+            } else {
+                let known: Vec<_> = self.layout.axes.iter().map(|a| a.name.clone()).collect();
+                self.eval.sink.error(errors::unknown_axis(&r.name, &known, self.layout.mesh_span));
+                return None;
+            }
+        }
+        out.sort_unstable();
+        out.dedup();
+        Some(out)
+    }
+
+    fn duty(&mut self, cond: expr::Id, kind: DutyKind, span: Span) {
+        self.duties.push(Duty { cond, kind, span });
+    }
+
+    /// The scope of a flattened item, its selectors checked for what this compiler can select.
+    fn scope(&mut self, flat: &Flat<'p>) -> Option<Scope> {
+        let mut nested = Vec::new();
+        for selectors in &flat.scopes {
+            let mut list = Vec::new();
+            for s in *selectors {
+                let mut parts = Vec::new();
+                for p in &s.parts {
+                    match p {
+                        ast::SelectorPart::Name(name, None) => parts.push(SelectorPart::Name(name.text.to_string())),
+                        ast::SelectorPart::One => parts.push(SelectorPart::One),
+                        ast::SelectorPart::Any => parts.push(SelectorPart::Any),
+                        ast::SelectorPart::Name(name, Some(_)) => {
+                            self.eval.sink.error(errors::not_supported("selecting single iterations", name.span));
+                            return None;
+                        }
+                    }
+                }
+                list.push(Selector { parts });
+            }
+            nested.push(list);
+        }
+        let _ = scope_span;
+        Some(Scope { nested })
+    }
+}

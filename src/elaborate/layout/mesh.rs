@@ -1,0 +1,161 @@
+//! The mesh: axes, sizes, strides, and where they must lie.
+
+use super::super::cluster::Cluster;
+use super::super::errors;
+use super::super::flatten::Flat;
+use super::{Builder, DutyKind};
+use crate::eval::{Env, Num, Quantity, Value, Wanted};
+use crate::expr::Node;
+use crate::layout::Axis;
+use crate::syntax::ast::{AxisDef, Expr, ExprKind, ItemKind, Name};
+use crate::units::Unit;
+use std::rc::Rc;
+
+/// Axes a mesh may have.
+const MAX_AXES: usize = 32;
+
+impl<'p> Builder<'p, '_, '_, '_> {
+    pub(super) fn mesh(&mut self, items: &[Flat<'p>], layout: &Name) -> Option<()> {
+        let mut found = None;
+        for flat in items {
+            match &flat.item.kind {
+                ItemKind::Mesh(defs) => found = Some((defs, flat)),
+                ItemKind::Fold { .. } => {
+                    self.eval.sink.error(errors::not_supported("`fold`", flat.item.span));
+                    return None;
+                }
+                ItemKind::Part { .. } => {
+                    self.eval.sink.error(errors::not_supported("parts of a model", flat.item.span));
+                    return None;
+                }
+                _ => {}
+            }
+        }
+        let Some((defs, flat)) = found else {
+            self.eval.sink.error(errors::mesh_missing(layout));
+            return None;
+        };
+        self.layout.mesh_span = Some(flat.item.span);
+        if defs.len() > MAX_AXES {
+            self.eval.sink.error(errors::not_supported("a mesh of more than 32 axes", flat.item.span));
+            return None;
+        }
+        let mut sizes = Vec::new();
+        let mut rest = None;
+        for (i, def) in defs.iter().enumerate() {
+            if let Some(first) = defs[..i].iter().find(|d| d.name.text == def.name.text) {
+                self.eval.sink.error(errors::axis_twice(&def.name, first.name.span));
+                return None;
+            }
+            if is_rest(def) && rest.is_none() {
+                rest = Some(i);
+                sizes.push(self.eval.graph.int(1));
+            } else {
+                sizes.push(self.axis_size(def, &flat.env)?);
+            }
+        }
+        let devices = self.eval.graph.int(self.devices);
+        if let Some(i) = rest {
+            let others = self.eval.graph.product(sizes.iter().copied());
+            let left = self.eval.graph.put(Node::Mod(devices, others));
+            let zero = self.eval.graph.int(0);
+            let cond = self.eval.graph.eq(left, zero);
+            sizes[i] = self.eval.graph.put(Node::ExactDiv(devices, others));
+            self.duty(cond, DutyKind::Division { a: devices, b: others }, defs[i].name.span);
+        }
+        let mut stride = self.eval.graph.int(1);
+        let mut axes: Vec<Axis> = Vec::new();
+        for (def, size) in defs.iter().zip(&sizes).rev() {
+            axes.push(Axis { name: def.name.text.to_string(), size: *size, stride, span: def.name.span });
+            stride = self.eval.graph.mul(stride, *size);
+        }
+        axes.reverse();
+        self.layout.axes = axes;
+        let cond = self.eval.graph.eq(stride, devices);
+        self.duty(cond, DutyKind::Mesh, flat.item.span);
+        for flat in items {
+            if let ItemKind::Axis { name, axes } = &flat.item.kind {
+                let list = self.axes(axes)?;
+                self.products.push((name.text.to_string(), list));
+            }
+        }
+        Some(())
+    }
+
+    fn axis_size(&mut self, def: &'p AxisDef, env: &Rc<Env<'p>>) -> Option<crate::expr::Id> {
+        let (value, span) = match &def.size {
+            Some(e) => (self.eval.eval(e, env, &Wanted::Int), e.span),
+            None => match env.find(&def.name.text) {
+                Some(v) => (v.clone(), def.name.span),
+                None => {
+                    self.eval.sink.error(errors::axis_unsized(&def.name));
+                    return None;
+                }
+            },
+        };
+        let what = format!("the size of axis `{}`", def.name.text);
+        match self.eval.require(value, &Wanted::Int, &what, span) {
+            Value::Num(Quantity { num: Num::Int(n), .. }) if n < 1 => {
+                self.eval.sink.error(errors::not_positive(&def.name.text, n, span));
+                None
+            }
+            Value::Num(q) => Some(self.eval.node(q.num)),
+            Value::Hole => {
+                self.eval.sink.error(errors::open_choice(&def.name.text, span));
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// `cluster.node`: the position of the level.
+    pub(super) fn level(&mut self, e: &'p Expr, cluster: &Cluster<'p>) -> Option<usize> {
+        if let ExprKind::Field(base, name) = &e.kind
+            && let ExprKind::Kind(crate::syntax::ast::Kind::Cluster) = &base.kind
+        {
+            if let Some(i) = cluster.levels.iter().position(|l| l.name == *name.text) {
+                return Some(i);
+            }
+            let known: Vec<_> = cluster.levels.iter().map(|l| l.name.clone()).collect();
+            self.eval.sink.error(crate::eval::errors::unknown_field(&name.text, name.span, "the cluster", &known));
+            return None;
+        }
+        self.eval.sink.error(errors::not_supported("placing on anything but a level, such as `cluster.node`", e.span));
+        None
+    }
+
+    /// Each placed axis stays inside one instance of its level.
+    pub(super) fn check_places(&mut self, cluster: &Cluster<'p>) {
+        for place in self.layout.places.clone() {
+            let level = &cluster.levels[place.level];
+            let limit = self.eval.graph.int(level.devices);
+            for axis in &place.axes {
+                let a = self.layout.axis(*axis).clone();
+                let reach = self.eval.graph.mul(a.stride, a.size);
+                // A group fits where its reach divides the level, or where it is one rank.
+                let rest = self.eval.graph.put(Node::Mod(limit, reach));
+                let zero = self.eval.graph.int(0);
+                let inside = self.eval.graph.eq(rest, zero);
+                let one = self.eval.graph.int(1);
+                let alone = self.eval.graph.eq(a.size, one);
+                let cond = self.eval.graph.put(Node::Or(inside, alone));
+                let kind = DutyKind::Place { axis: *axis, level: level.name.clone(), devices: level.devices };
+                self.duty(cond, kind, place.span);
+            }
+        }
+    }
+
+    /// A known or symbolic whole number as a value, for items that take one.
+    pub(super) fn whole(&mut self, e: &'p Expr, env: &Rc<Env<'p>>, what: &str) -> Option<crate::expr::Id> {
+        let v = self.eval.eval(e, env, &Wanted::Int);
+        match self.eval.require(v, &Wanted::Int, what, e.span) {
+            Value::Num(q) if q.unit == Unit::none() => Some(self.eval.node(q.num)),
+            _ => None,
+        }
+    }
+}
+
+fn is_rest(def: &AxisDef) -> bool {
+    matches!(&def.size, Some(Expr { kind: ExprKind::Path(p), .. }) if p.len() == 1 && p[0].text == "rest")
+}
+
