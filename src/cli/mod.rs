@@ -3,3 +3,4 @@
 mod world;
 
 pub use world::DiskWorld;
+pub mod output;

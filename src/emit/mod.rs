@@ -1,3 +1,15 @@
 //! From a plan to files: the plan itself, launch targets, launchers, reports.
+//!
+//! Everything here is a function from a [`plan::Plan`] to text or bytes; nothing touches a file. The caller
+//! writes the [`Artifacts`], all or nothing.
 
+mod artifacts;
+mod json;
+pub mod launchers;
 pub mod plan;
+pub mod report;
+pub mod shell;
+pub mod targets;
+
+pub use artifacts::{Artifact, Artifacts, PLAN_FILE};
+pub use json::plan_json;

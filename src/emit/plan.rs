@@ -253,6 +253,8 @@ pub struct PipelineInfo {
     pub axis: Option<String>,
     /// The schedule's declaration: `one_f_one_b`.
     pub schedule: String,
+    /// Values of the schedule's parameters, defaults included: `v`, `group`.
+    pub arguments: BTreeMap<String, i64>,
     /// Chunks on one rank.
     pub chunks_per_rank: u64,
     /// Every chunk in model order: the rank that runs it and how many of each unit of the model it holds.

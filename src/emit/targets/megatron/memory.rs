@@ -1,0 +1,129 @@
+//! What Megatron shards at rest, hides behind compute and recomputes.
+
+use super::{Errors, Sizes, Where};
+use crate::emit::plan::{AxisRole, Plan, RecomputeInfo};
+
+/// How memory and overlap are said.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Memory {
+    /// Optimizer state is sharded: copies of the whole of it, 1 for all data and context ranks together.
+    pub(super) optimizer_instances: Option<u64>,
+    /// `--overlap-grad-reduce`.
+    pub(super) overlap_reduce: bool,
+    /// `--overlap-param-gather`.
+    pub(super) overlap_gather: bool,
+    /// What is recomputed.
+    pub(super) recompute: Recompute,
+}
+
+/// Megatron's kinds of recomputation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Recompute {
+    /// Nothing.
+    None,
+    /// Every layer.
+    Full,
+    /// These of its modules.
+    Modules(Vec<&'static str>),
+}
+
+/// The plan's choices in Megatron's words.
+pub(super) fn of(plan: &Plan, sizes: &Sizes, errors: &mut Errors) -> Option<Memory> {
+    let before = errors.0.len();
+    let optimizer_instances = state(plan, errors);
+    unsharded(plan, errors);
+    let layout = &plan.layout;
+    let overlap_reduce = layout.overlap_reduce && sizes.gradient_group() > 1;
+    let overlap_gather = layout.overlap_gather && optimizer_instances.is_some();
+    if overlap_gather && !overlap_reduce {
+        let what = "parameter gathers are hidden and gradient reductions are not";
+        let why = "`--overlap-param-gather` needs `--overlap-grad-reduce`";
+        errors.add(Where::Overlap("gather"), what, why).instead("overlap [gather, reduce]");
+    }
+    let recompute = recompute(plan, errors);
+    (errors.0.len() == before).then_some(Memory { optimizer_instances, overlap_reduce, overlap_gather, recompute })
+}
+
+/// How many copies of the optimizer state there are, where it is sharded.
+fn state(plan: &Plan, errors: &mut Errors) -> Option<u64> {
+    let layout = &plan.layout;
+    let state = layout.stored.get("state").filter(|axes| !axes.is_empty());
+    let master = layout.stored.get("master").filter(|axes| !axes.is_empty());
+    if let Some(master) = master
+        && state.is_none_or(|s| s != master)
+    {
+        let what = "the master copy is sharded otherwise than the optimizer state";
+        errors.add(Where::Store("master".into()), what, "the distributed optimizer shards both alike");
+    }
+    let state = state?;
+    // Megatron's group is data × context ranks, context fastest; an instance is a run of it.
+    let mut group: Vec<_> = layout
+        .axes
+        .iter()
+        .filter(|a| a.size > 1 && matches!(a.role, AxisRole::Data | AxisRole::Context))
+        .collect();
+    group.sort_by_key(|a| a.stride);
+    let inside = group.iter().take_while(|a| state.contains(&a.name)).count();
+    let strays = state.iter().any(|name| layout.axes.iter().any(|a| {
+        a.name == *name && a.size > 1 && !matches!(a.role, AxisRole::Data | AxisRole::Context)
+    }));
+    let outside = &group[inside..];
+    if strays || outside.iter().any(|a| state.contains(&a.name)) || (inside == 0 && !group.is_empty()) {
+        let axes: Vec<_> = group.iter().rev().map(|a| a.name.as_str()).collect();
+        let what = format!("optimizer state is stored over `[{}]`", state.join(", "));
+        let why = format!(
+            "the distributed optimizer shards over all data and context ranks, `[{}]`, or over the fastest of them",
+            axes.join(", ")
+        );
+        errors
+            .add(Where::Store("state".into()), what, why)
+            .instead(format!("store state over [{}]", axes.join(", ")));
+        return None;
+    }
+    Some(outside.iter().map(|a| a.size).product())
+}
+
+/// Reports classes that this target cannot shard at rest.
+fn unsharded(plan: &Plan, errors: &mut Errors) {
+    let splits = |axes: &Vec<String>| {
+        axes.iter().any(|name| plan.layout.axes.iter().any(|a| a.name == *name && a.size > 1))
+    };
+    for (class, axes) in &plan.layout.stored {
+        if matches!(*class, "state" | "master") || !splits(axes) {
+            continue;
+        }
+        let what = format!("`{class}` is stored over `[{}]`", axes.join(", "));
+        let why = match *class {
+            "param" => "the distributed optimizer keeps parameters whole; Megatron's FSDP is not written yet",
+            "grad" => "the distributed optimizer keeps a whole gradient until the last microbatch",
+            _ => "Megatron shards nothing but optimizer state at rest",
+        };
+        errors.add(Where::Store((*class).into()), what, why).able(&["torchtitan", "accelerate", "deepspeed"]);
+    }
+}
+
+/// Megatron's name for a region, by the end of its path.
+const MODULES: &[(&str, &str)] = &[("attention.core", "core_attn"), ("mlp", "mlp")];
+
+fn recompute(plan: &Plan, errors: &mut Errors) -> Recompute {
+    let (regions, other) = match &plan.layout.recompute {
+        RecomputeInfo::None => return Recompute::None,
+        RecomputeInfo::Full => return Recompute::Full,
+        RecomputeInfo::Regions(regions) => (regions.as_slice(), None),
+        RecomputeInfo::Other(other) => (&[][..], Some(other)),
+    };
+    let module = |region: &str| {
+        let end = |path: &str| region == path || region.strip_suffix(path).is_some_and(|r| r.ends_with('.'));
+        MODULES.iter().find(|(path, _)| end(path)).map(|(_, module)| *module)
+    };
+    let mut modules: Vec<_> = regions.iter().filter_map(|r| module(r)).collect();
+    modules.sort_unstable();
+    modules.dedup();
+    let unknown: Vec<_> = regions.iter().filter(|r| module(r).is_none()).chain(other).collect();
+    for region in unknown {
+        let what = format!("`{region}` is recomputed");
+        let why = "Megatron recomputes whole layers, the core of attention or the MLP";
+        errors.add(Where::Recompute, what, why).able(&["torchtitan"]);
+    }
+    if modules.is_empty() { Recompute::None } else { Recompute::Modules(modules) }
+}

@@ -1,0 +1,59 @@
+//! How Megatron numbers ranks: tp, cp, dp, pp from fastest to slowest, or tp, cp, pp, dp with one switch.
+
+use super::{Errors, Where};
+use crate::emit::plan::{AxisInfo, AxisRole, Plan};
+
+/// Which of the two orders a mesh is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Order {
+    /// The pipeline is slowest: the default.
+    PipelineSlowest,
+    /// Data parallelism is slowest: `--use-tp-pp-dp-mapping`.
+    DataSlowest,
+}
+
+/// The order of the plan's mesh. Axes of one rank are in no order; several axes of one role must be neighbours.
+pub(super) fn of(plan: &Plan, errors: &mut Errors) -> Option<Order> {
+    let mut axes: Vec<&AxisInfo> = plan.layout.axes.iter().filter(|a| a.size > 1).collect();
+    axes.sort_by_key(|a| a.stride);
+    if let Some(idle) = axes.iter().find(|a| a.role == AxisRole::Idle) {
+        let what = format!("mesh axis `{}` of {} ranks shards nothing", idle.name, idle.size);
+        let why = "every rank of a Megatron job belongs to tensor, context, data or pipeline parallelism";
+        errors.add(Where::Axis(idle.name.clone()), what, why);
+        return None;
+    }
+    let mut roles: Vec<_> = axes.iter().map(|a| a.role).collect();
+    roles.dedup();
+    let follows = |order: &[AxisRole]| {
+        let mut rest = order.iter();
+        roles.iter().all(|role| rest.any(|r| r == role))
+    };
+    if follows(&[AxisRole::Tensor, AxisRole::Context, AxisRole::Data, AxisRole::Pipeline]) {
+        return Some(Order::PipelineSlowest);
+    }
+    if follows(&[AxisRole::Tensor, AxisRole::Context, AxisRole::Pipeline, AxisRole::Data]) {
+        return Some(Order::DataSlowest);
+    }
+    let what = format!("ranks are numbered `mesh {}`", mesh(plan.layout.axes.iter()));
+    let mut fixed: Vec<&AxisInfo> = plan.layout.axes.iter().collect();
+    fixed.sort_by_key(|a| rank_of(a.role));
+    let instead = format!("mesh {}", mesh(fixed.into_iter()));
+    let why = "Megatron orders tp, cp, dp, pp from fastest to slowest, or tp, cp, pp, dp";
+    errors.add(Where::Mesh, what, why).instead(instead);
+    None
+}
+
+/// Place of a role in a mesh written outermost first.
+fn rank_of(role: AxisRole) -> u8 {
+    match role {
+        AxisRole::Pipeline => 0,
+        AxisRole::Idle => 1,
+        AxisRole::Data => 2,
+        AxisRole::Context => 3,
+        AxisRole::Tensor => 4,
+    }
+}
+
+fn mesh<'a>(axes: impl Iterator<Item = &'a AxisInfo>) -> String {
+    format!("[{}]", axes.map(|a| a.name.as_str()).collect::<Vec<_>>().join(", "))
+}
