@@ -6,7 +6,7 @@
 
 use crate::emit::Artifacts;
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::{self, Write};
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -203,7 +203,7 @@ fn write_files(artifacts: &Artifacts, dir: &Path) -> Result<(), OutputError> {
         if artifact.executable {
             make_executable(&file).map_err(system("write", &file))?;
         }
-        list += &format!("{:016x} {}\n", checksum(&artifact.bytes), path.display());
+        let _ = writeln!(list, "{:016x} {}", checksum(&artifact.bytes), path.display());
     }
     let file = dir.join(LIST_FILE);
     fs::write(&file, list).map_err(system("write", &file))

@@ -155,6 +155,7 @@ pub struct LevelInfo {
 
 /// The layout.
 #[derive(Clone, Debug, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of its own in `plan.json`")]
 pub struct LayoutInfo {
     /// As the job names it.
     pub name: String,

@@ -11,3 +11,15 @@
 mod files;
 mod tidy;
 mod ui;
+//! Integration tests, one binary.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
+#![allow(clippy::print_stderr, reason = "a test says why it was skipped")]
+
+mod megatron_rules;
+mod plan_json;
+mod report;
+mod sample_plans;
+mod targets_megatron;
+mod targets_output;
+mod targets_scripts;

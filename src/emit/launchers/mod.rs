@@ -78,7 +78,7 @@ fn nodes(plan: &Plan) -> Result<(u64, u64), String> {
         ));
     }
     let ranks = plan.ranks.len() as u64;
-    if ranks % per_node != 0 {
+    if !ranks.is_multiple_of(per_node) {
         return Err(format!("{ranks} ranks do not fill nodes of {per_node}"));
     }
     Ok((ranks / per_node, per_node))

@@ -19,14 +19,14 @@ fn script(job: &Job) -> String {
     let _ = writeln!(s, "#SBATCH --gpus-per-node={}", job.per_node);
     s += "#SBATCH --exclusive\n";
     let _ = writeln!(s, "#SBATCH --output={name}-%j.log");
-    s += "\n# ---- Edit here: what your Slurm needs, as `#SBATCH --partition=…`, `--account=…`, `--time=…`,\n";
-    s += "# `--cpus-per-task=…` above this line, or on the command line of sbatch ----------------\n\n";
+    s += "# ---- Edit here: add #SBATCH lines your Slurm needs (partition, account, time, cpus-per-task), ----\n";
+    s += "# ---- or give those options to sbatch. ------------------------------------------------------------\n\n";
     s += &torchrun::header(job, "Submit from this folder: sbatch job.sbatch");
     s += BODY;
     s
 }
 
-/// One task a node, in the order of the node list: then SLURM_NODEID is the plan's node. `srun` is told the CPUs of a
+/// One task a node, in the order of the node list: then `SLURM_NODEID` is the plan's node. `srun` is told the CPUs of a
 /// task because it does not take them from `sbatch`.
 const BODY: &str = r#"set -euo pipefail
 

@@ -20,12 +20,12 @@ fn script(job: &Job) -> String {
     let (nodes, per_node) = (job.nodes, job.per_node);
     let _ = writeln!(s, "#\n# Where this runs, from the environment:");
     if nodes > 1 {
-        s += "#   PARC_NODES   host names of all nodes, separated by blanks, the first one leads; or\n";
-        s += "#   MASTER_ADDR  host name of the first node, and\n";
-        s += "#   NODE_RANK    number of this node, from 0 (under Slurm: SLURM_NODEID)\n";
+        s += "#   PARC_NODES    host names of all nodes, separated by blanks, the first one leads; or\n";
+        s += "#   MASTER_ADDR   host name of the first node, and\n";
+        s += "#   NODE_RANK     number of this node, from 0 (under Slurm: SLURM_NODEID)\n";
     }
-    s += "#   MASTER_PORT  a free port of the first node; 29500 if unset\n";
-    let _ = writeln!(s, "#   {:<12} folder of {}; the present folder if unset", job.program.home, job.program.script);
+    s += "#   MASTER_PORT   a free port of the first node; 29500 if unset\n";
+    let _ = writeln!(s, "#   {:<13} folder of {}; the present folder if unset", job.program.home, job.program.script);
     s += "# Further arguments are passed on, after all others.\nset -euo pipefail\n";
     s += "\n# ---- Edit here: what the plan leaves open ----------------------------------------\n";
     for section in &job.program.editable {
@@ -66,8 +66,15 @@ pub(super) fn header(job: &Job, purpose: &str) -> String {
     let (plan, program) = (job.plan, job.program);
     let mut s = String::new();
     let _ = writeln!(s, "# {purpose}");
-    let _ = writeln!(s, "# Job:     {}, line {} of {}", comment(&plan.job.name), plan.job.line, comment(&plan.job.file));
-    let _ = writeln!(s, "# Model:   {} on {} x {}", comment(&plan.model.name), plan.cluster.devices, comment(&plan.cluster.device));
+    let _ =
+        writeln!(s, "# Job:     {}, line {} of {}", comment(&plan.job.name), plan.job.line, comment(&plan.job.file));
+    let _ = writeln!(
+        s,
+        "# Model:   {} on {} x {}",
+        comment(&plan.model.name),
+        plan.cluster.devices,
+        comment(&plan.cluster.device)
+    );
     let _ = writeln!(s, "# Target:  {} {}, {}", program.target, program.version, program.script);
     let _ = writeln!(s, "# Written by parc {}; the whole plan is in plan.json.", comment(&plan.compiler));
     s

@@ -1,7 +1,7 @@
 //! What of a model, batch and precision Megatron cannot do.
 
 use super::{Errors, Sizes, Where};
-use crate::emit::plan::{AxisRole, DecoderInfo, Plan};
+use crate::emit::plan::{DecoderInfo, Plan};
 
 /// Refuses models outside the decoder family and widths that tensor ranks do not divide.
 pub(super) fn model(plan: &Plan, sizes: &Sizes, errors: &mut Errors) {
@@ -18,7 +18,7 @@ pub(super) fn model(plan: &Plan, sizes: &Sizes, errors: &mut Errors) {
             errors.add(Where::Model, format!("{n} {what}"), why);
         }
     }
-    if d.kv_heads == 0 || (d.kv_heads % tp != 0 && tp % d.kv_heads != 0) {
+    if d.kv_heads == 0 || (!d.kv_heads.is_multiple_of(tp) && !tp.is_multiple_of(d.kv_heads)) {
         let why = format!("one of key and value heads and {tp} tensor ranks must divide the other");
         errors.add(Where::Model, format!("{} key and value heads", d.kv_heads), why);
     }
@@ -43,7 +43,7 @@ pub(super) fn model(plan: &Plan, sizes: &Sizes, errors: &mut Errors) {
             errors.add(Where::Model, format!("`{what}` in a layer"), why);
         }
     }
-    if d.vocab == 0 || vocab(plan, d).1 % tp != 0 {
+    if d.vocab == 0 || !vocab(plan, d).1.is_multiple_of(tp) {
         let what = format!("a vocabulary of {} rows", vocab(plan, d).1);
         let why = format!("it must be a multiple of {tp} tensor ranks");
         errors.add(Where::Pad("V".into()), what, why).instead(format!("pad V = {}", tp.saturating_mul(128)));
@@ -54,9 +54,6 @@ pub(super) fn model(plan: &Plan, sizes: &Sizes, errors: &mut Errors) {
             let what = format!("`{dim}` is padded from {from} to {to}");
             errors.add(Where::Pad(dim.clone()), what, "Megatron pads nothing but the vocabulary");
         }
-    }
-    if sizes.tp == 1 && plan.layout.sequence_parallel && plan.layout.axes.iter().any(|a| a.size > 1 && a.role == AxisRole::Tensor) {
-        errors.add(Where::Shard, "sequence parallelism without tensor ranks", "it needs at least 2");
     }
 }
 
@@ -87,15 +84,20 @@ pub(super) fn batch(plan: &Plan, sizes: &Sizes, errors: &mut Errors) {
         errors.add(Where::Mesh, what, "these are the only axes of a dense Megatron job");
     }
     let step = t.micro_batch.checked_mul(sizes.dp).filter(|s| *s > 0);
-    if step.is_none_or(|s| t.batch == 0 || t.batch % s != 0) {
+    if step.is_none_or(|s| t.batch == 0 || !t.batch.is_multiple_of(s)) {
         let what = format!("a batch of {} seq", t.batch);
         let why = format!("it must be a multiple of {} seq × {} data ranks", t.micro_batch, sizes.dp);
         errors.add(Where::Batch, what, why);
     }
-    if sizes.cp > 1 && (t.sequence / 2) % sizes.cp != 0 || sizes.cp > 1 && t.sequence % 2 != 0 {
-        let why = format!("context parallelism over {} ranks needs a multiple of {}", sizes.cp, 2 * sizes.cp);
+    if step.is_some() && t.replicas != sizes.dp {
+        let what = format!("{} replicas of the model take different sequences", t.replicas);
+        errors.add(Where::Batch, what, format!("each of Megatron's {} data ranks is one", sizes.dp));
+    }
+    let pieces = sizes.cp.saturating_mul(2);
+    if sizes.cp > 1 && !t.sequence.is_multiple_of(pieces) {
+        let why = format!("context parallelism over {} ranks needs a multiple of {pieces}", sizes.cp);
         errors.add(Where::Sequence, format!("sequences of {} tok", t.sequence), why);
-    } else if plan.layout.sequence_parallel && (t.sequence / sizes.cp) % sizes.tp != 0 {
+    } else if plan.layout.sequence_parallel && !(t.sequence / sizes.cp).is_multiple_of(sizes.tp) {
         let what = format!("{} tok on a rank", t.sequence / sizes.cp);
         let why = format!("sequence parallelism needs a multiple of {} tensor ranks", sizes.tp);
         errors.add(Where::Sequence, what, why);
@@ -156,7 +158,9 @@ pub(super) fn precision(plan: &Plan, errors: &mut Errors) {
         ("master", master),
         ("state", &["fp32"]),
     ];
-    for (class, allowed) in wanted {
+    let also: [(&str, &[&str]); 3] = [("grad_compute", &[main]), ("wire", &[main]), ("scale", &["none"])];
+    let said = |class: &str| plan.training.precision.contains_key(class);
+    for (class, allowed) in wanted.into_iter().chain(also.into_iter().filter(|(class, _)| said(class))) {
         let given = dtype(class);
         if !allowed.contains(&given) {
             let list = allowed.iter().map(|a| format!("`{a}`")).collect::<Vec<_>>().join(" or ");

@@ -24,9 +24,7 @@ const MODEL: &[Field] = &[
     ("--kv-channels", |c| one(c.decoder.head_dim)),
     ("--seq-length", |c| one(c.plan.training.sequence)),
     ("--max-position-embeddings", |c| one(c.decoder.learned_positions.unwrap_or(c.plan.training.sequence))),
-    ("--position-embedding-type", |c| {
-        one(if c.decoder.rope_base.is_some() { "rope" } else { "learned_absolute" })
-    }),
+    ("--position-embedding-type", |c| one(if c.decoder.rope_base.is_some() { "rope" } else { "learned_absolute" })),
     ("--rotary-base", |c| c.decoder.rope_base.and_then(|base| one(base as u64))),
     ("--swiglu", |c| switch(c.decoder.activation == "swiglu")),
     ("--normalization", |c| one(if c.decoder.norm == "rms" { "RMSNorm" } else { "LayerNorm" })),
@@ -61,9 +59,7 @@ const LAYOUT: &[Field] = &[
     ("--account-for-embedding-in-pipeline-split", |c| {
         switch(matches!(c.split.layers, Layers::Counting { embedding: true, .. }))
     }),
-    ("--account-for-loss-in-pipeline-split", |c| {
-        switch(matches!(c.split.layers, Layers::Counting { loss: true, .. }))
-    }),
+    ("--account-for-loss-in-pipeline-split", |c| switch(matches!(c.split.layers, Layers::Counting { loss: true, .. }))),
     ("--decoder-first-pipeline-num-layers", |c| match c.split.layers {
         Layers::Ends { first, .. } => first.and_then(one),
         Layers::Even | Layers::Counting { .. } | Layers::Written(_) => None,
@@ -148,11 +144,12 @@ fn dtype<'a>(c: &'a Chosen, class: &str) -> &'a str {
     c.plan.training.precision.get(class).map_or("", String::as_str)
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "every field of the table has the same type")]
+#[expect(clippy::unnecessary_wraps, clippy::needless_pass_by_value, reason = "keeps the table plain")]
 fn one(value: impl ToString) -> Values {
     Some(vec![value.to_string()])
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "keeps the table plain")]
 fn one_if(said: bool, value: impl ToString) -> Values {
     said.then(|| vec![value.to_string()])
 }

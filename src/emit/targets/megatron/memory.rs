@@ -57,16 +57,16 @@ fn state(plan: &Plan, errors: &mut Errors) -> Option<u64> {
     }
     let state = state?;
     // Megatron's group is data × context ranks, context fastest; an instance is a run of it.
-    let mut group: Vec<_> = layout
-        .axes
-        .iter()
-        .filter(|a| a.size > 1 && matches!(a.role, AxisRole::Data | AxisRole::Context))
-        .collect();
+    let mut group: Vec<_> =
+        layout.axes.iter().filter(|a| a.size > 1 && matches!(a.role, AxisRole::Data | AxisRole::Context)).collect();
     group.sort_by_key(|a| a.stride);
     let inside = group.iter().take_while(|a| state.contains(&a.name)).count();
-    let strays = state.iter().any(|name| layout.axes.iter().any(|a| {
-        a.name == *name && a.size > 1 && !matches!(a.role, AxisRole::Data | AxisRole::Context)
-    }));
+    let strays = state.iter().any(|name| {
+        layout
+            .axes
+            .iter()
+            .any(|a| a.name == *name && a.size > 1 && !matches!(a.role, AxisRole::Data | AxisRole::Context))
+    });
     let outside = &group[inside..];
     if strays || outside.iter().any(|a| state.contains(&a.name)) || (inside == 0 && !group.is_empty()) {
         let axes: Vec<_> = group.iter().rev().map(|a| a.name.as_str()).collect();
@@ -75,9 +75,7 @@ fn state(plan: &Plan, errors: &mut Errors) -> Option<u64> {
             "the distributed optimizer shards over all data and context ranks, `[{}]`, or over the fastest of them",
             axes.join(", ")
         );
-        errors
-            .add(Where::Store("state".into()), what, why)
-            .instead(format!("store state over [{}]", axes.join(", ")));
+        errors.add(Where::Store("state".into()), what, why).instead(format!("store state over [{}]", axes.join(", ")));
         return None;
     }
     Some(outside.iter().map(|a| a.size).product())
@@ -85,9 +83,8 @@ fn state(plan: &Plan, errors: &mut Errors) -> Option<u64> {
 
 /// Reports classes that this target cannot shard at rest.
 fn unsharded(plan: &Plan, errors: &mut Errors) {
-    let splits = |axes: &Vec<String>| {
-        axes.iter().any(|name| plan.layout.axes.iter().any(|a| a.name == *name && a.size > 1))
-    };
+    let splits =
+        |axes: &Vec<String>| axes.iter().any(|name| plan.layout.axes.iter().any(|a| a.name == *name && a.size > 1));
     for (class, axes) in &plan.layout.stored {
         if matches!(*class, "state" | "master") || !splits(axes) {
             continue;

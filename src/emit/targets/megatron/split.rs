@@ -74,10 +74,21 @@ fn schedule(plan: &Plan, sizes: &Sizes, virtual_stages: u64, errors: &mut Errors
     let pipeline = &plan.pipeline;
     let name = pipeline.schedule.as_str();
     if name != "one_f_one_b" && name != "interleaved" {
-        let able: &[_] = if name.starts_with("zb_") || name == "dualpipe" || name == "gpipe" { &["torchtitan"] } else { &[] };
+        let able: &[_] =
+            if name.starts_with("zb_") || name == "dualpipe" || name == "gpipe" { &["torchtitan"] } else { &[] };
         let why = "Megatron has 1F1B (`one_f_one_b`) and interleaved 1F1B (`interleaved`)";
         let reason = errors.add(Where::Schedule, format!("schedule `{name}`"), why);
-        reason.instead(if virtual_stages > 1 { format!("interleaved({virtual_stages})") } else { "one_f_one_b".into() }).able(able);
+        reason
+            .instead(if virtual_stages > 1 { format!("interleaved({virtual_stages})") } else { "one_f_one_b".into() })
+            .able(able);
+        return None;
+    }
+    // Interleaving with one chunk is not 1F1B: it keeps about twice the microbatches in flight.
+    if (name == "interleaved") != (virtual_stages > 1) {
+        let instead = if name == "interleaved" { "one_f_one_b" } else { "interleaved(2)" };
+        let what = format!("schedule `{name}` with chunks a rank: {virtual_stages}");
+        let why = "Megatron interleaves with two chunks a rank or more, and runs 1F1B with one";
+        errors.add(Where::Schedule, what, why).instead(instead);
         return None;
     }
     if virtual_stages == 1 {
@@ -107,24 +118,27 @@ fn chunk_layers(plan: &Plan, sizes: &Sizes, virtual_stages: u64, errors: &mut Er
     let mut repeats = (0..plan.model.units.len()).filter(|i| plan.model.units[*i].repeated);
     let (Some(decoder), None) = (repeats.next(), repeats.next()) else {
         if plan.model.decoder.is_some() {
-            errors.add(Where::Model, "the model does not repeat one layer", "Megatron's stages hold layers of one kind");
+            errors.add(
+                Where::Model,
+                "the model does not repeat one layer",
+                "Megatron's stages hold layers of one kind",
+            );
         }
         return None;
     };
     let held = |chunk: usize, unit: usize| chunks[chunk].units.get(unit).copied().unwrap_or(0);
     let last = chunks.len() - 1;
     for (i, unit) in plan.model.units.iter().enumerate().filter(|(i, _)| *i != decoder) {
-        let home = if i < decoder { 0 } else { last };
-        if held(home, i) != unit.count {
-            let end = if i < decoder { "first" } else { "last" };
-            let what = format!("`{}` is not on the {end} chunk", unit.name);
+        let (home, end) = if i < decoder { (0, "first") } else { (last, "last") };
+        if (0..chunks.len()).any(|c| held(c, i) != if c == home { unit.count } else { 0 }) {
+            let what = format!("`{}` is not on the {end} chunk alone", unit.name);
             let why = "Megatron keeps the embedding on the first chunk and the head on the last";
             errors.add(Where::Split, what, why);
             return None;
         }
     }
     let layers: Vec<u64> = (0..chunks.len()).map(|c| held(c, decoder)).collect();
-    let total: u64 = layers.iter().sum();
+    let total = layers.iter().fold(0_u64, |n, l| n.saturating_add(*l));
     if plan.model.decoder.as_ref().is_some_and(|d| d.layers != total) {
         errors.add(Where::Split, format!("chunks hold {total} layers"), "every layer is on one chunk");
         return None;

@@ -1,0 +1,113 @@
+//! Output folders: whole or not at all, and never over what `parc` did not write.
+
+use parc::cli::output::{Edited, LIST_FILE, OutputError, write};
+use parc::emit::{Artifact, Artifacts};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+fn artifacts(files: &[(&str, &str)]) -> Artifacts {
+    files.iter().map(|(p, t)| ((*p).into(), Artifact::text(*t))).collect()
+}
+
+/// Every path below `dir`, sorted; none may be a leftover of a write.
+fn listing(dir: &Path) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut todo = vec![dir.to_path_buf()];
+    while let Some(folder) = todo.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            out.push(entry.path().strip_prefix(dir).unwrap().display().to_string());
+            if entry.file_type().unwrap().is_dir() {
+                todo.push(entry.path());
+            }
+        }
+    }
+    out.sort();
+    out
+}
+
+#[test]
+fn an_output_is_replaced_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("a/b/out");
+    write(&artifacts(&[("one", "1"), ("sub/two", "2")]), &out, Edited::Keep).unwrap();
+    assert_eq!(listing(&out), [LIST_FILE, "one", "sub", "sub/two"]);
+    write(&artifacts(&[("three", "3")]), &out, Edited::Keep).unwrap();
+    assert_eq!(listing(&out), [LIST_FILE, "three"]);
+    assert_eq!(listing(&dir.path().join("a/b")), ["out", &format!("out/{LIST_FILE}"), "out/three"]);
+    let mode = fs::metadata(&out).unwrap().permissions().mode();
+    assert_eq!(mode & 0o500, 0o500);
+    assert_ne!(fs::metadata(dir.path().join("a")).unwrap().permissions().mode() & 0o777, 0);
+}
+
+#[test]
+fn what_parc_did_not_write_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = artifacts(&[("plan.json", "{}"), ("launch.sh", "x")]);
+    let at = |name: &str| dir.path().join(name);
+    let refused = |name: &str| write(&files, &at(name), Edited::Keep).unwrap_err();
+
+    fs::create_dir(at("mine")).unwrap();
+    fs::write(at("mine/notes"), "n").unwrap();
+    assert!(matches!(refused("mine"), OutputError::Foreign(_)));
+    // A plan alone is no proof that the folder is parc's.
+    fs::write(at("mine/plan.json"), r#"{"schema": "parc-plan/1"}"#).unwrap();
+    assert!(matches!(refused("mine"), OutputError::Foreign(_)));
+    assert_eq!(listing(&at("mine")), ["notes", "plan.json"]);
+
+    fs::write(at("file"), "f").unwrap();
+    assert!(matches!(refused("file"), OutputError::NotFolder(_)));
+
+    write(&files, &at("real"), Edited::Keep).unwrap();
+    symlink(at("real"), at("link")).unwrap();
+    assert!(matches!(refused("link"), OutputError::Link(_)));
+    assert!(matches!(refused("link/"), OutputError::Link(_)));
+    symlink(at("nowhere"), at("dangling")).unwrap();
+    assert!(matches!(refused("dangling"), OutputError::Link(_)));
+
+    fs::write(at("real/checkpoint"), "precious").unwrap();
+    assert!(matches!(refused("real"), OutputError::Stranger(p) if p.ends_with("checkpoint")));
+    assert!(matches!(write(&files, &at("real"), Edited::Replace), Err(OutputError::Stranger(_))));
+    fs::remove_file(at("real/checkpoint")).unwrap();
+    fs::create_dir(at("real/logs")).unwrap();
+    assert!(matches!(refused("real"), OutputError::Stranger(p) if p.ends_with("logs")));
+    fs::remove_dir(at("real/logs")).unwrap();
+
+    fs::write(at("real/launch.sh"), "edited").unwrap();
+    assert!(matches!(refused("real"), OutputError::Changed(p) if p.ends_with("launch.sh")));
+    assert_eq!(fs::read_to_string(at("real/launch.sh")).unwrap(), "edited");
+    write(&files, &at("real"), Edited::Replace).unwrap();
+    assert_eq!(fs::read_to_string(at("real/launch.sh")).unwrap(), "x");
+
+    fs::create_dir(at("empty")).unwrap();
+    write(&files, &at("empty"), Edited::Keep).unwrap();
+    let entries: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert!(!entries.iter().any(|e| e.to_string_lossy().starts_with(".parc-")), "{entries:?}");
+}
+
+#[test]
+fn paths_stay_inside_and_folders_have_names() {
+    let dir = tempfile::tempdir().unwrap();
+    for bad in ["../up", "/etc/x", "a/../../b", "", ".", LIST_FILE, "two\nlines"] {
+        let result = write(&artifacts(&[(bad, "x")]), &dir.path().join("out"), Edited::Keep);
+        assert!(matches!(result, Err(OutputError::BadName(_))), "{bad:?}");
+    }
+    for bad in ["/", "..", ""] {
+        let result = write(&artifacts(&[("a", "x")]), Path::new(bad), Edited::Keep);
+        assert!(matches!(result, Err(OutputError::NoName(_))), "{bad:?}");
+    }
+    assert_eq!(listing(dir.path()), Vec::<String>::new());
+}
+
+#[test]
+fn a_failed_write_leaves_what_was_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    write(&artifacts(&[("a", "old")]), &out, Edited::Keep).unwrap();
+    // `x` cannot be both a file and a folder, so the second write fails half way.
+    let clash = artifacts(&[("x", "file"), ("x/y", "below")]);
+    assert!(matches!(write(&clash, &out, Edited::Keep), Err(OutputError::System(..))));
+    assert_eq!(fs::read_to_string(out.join("a")).unwrap(), "old");
+    assert_eq!(listing(dir.path()), ["out", &format!("out/{LIST_FILE}"), "out/a"]);
+}
