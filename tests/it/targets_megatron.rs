@@ -1,4 +1,7 @@
 //! The Megatron-LM target against Megatron-LM's rules.
+//!
+//! The command lines of these plans were also given to Megatron-LM's own `parse_args`, `validate_args` and
+//! `core_transformer_config_from_args` at the pinned version, which took them all.
 
 use crate::megatron_rules::{self as rules, LLAMA3_8B};
 use crate::sample_plans::*;
@@ -133,6 +136,7 @@ fn uneven_splits_are_said_in_the_plainest_way() {
     assert!(!has(&counting_loss, "--account-for-embedding-in-pipeline-split"));
     let two: Mesh = &[("pp", 2, Pipeline), ("dp", 8, Data)];
     check(&with_mesh(two, &[20, 12]));
+    check(&with_mesh(mesh, &[0, 22, 0, 10]));
 }
 
 #[test]
