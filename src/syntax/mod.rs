@@ -1,8 +1,34 @@
 //! Text to syntax tree: tokens, the newline rule, the grammar, recovery.
 //!
-//! [`parse`] never fails: what could not be read became `Error` nodes, each with a diagnostic.
+//! [`parse`] never fails: what could not be read became `Error` nodes, each with a diagnostic. In order:
+//! `lexer` (text to tokens), `brackets` (every bracket gets its partner), `separate` (the newline rule), `parse`
+//! (each entry through the grammar), `recover` (what to do where the grammar stops). [`dump`] prints a tree.
 
 pub mod ast;
+mod brackets;
+mod build;
+pub mod dump;
+mod errors;
+mod expected;
+mod lexer;
+mod literal;
 mod parse;
+mod recover;
+mod report;
+mod separate;
+mod token;
 
 pub use parse::parse;
+
+/// The parser that lalrpop makes of `grammar/parc.lalrpop`.
+#[allow(
+    clippy::all,
+    clippy::pedantic,
+    clippy::allow_attributes_without_reason,
+    unused,
+    unreachable_pub,
+    reason = "generated code"
+)]
+mod grammar {
+    include!(concat!(env!("OUT_DIR"), "/parc.rs"));
+}

@@ -5,21 +5,18 @@
     clippy::disallowed_types,
     clippy::unwrap_used,
     clippy::panic,
+    clippy::print_stderr,
     reason = "tests read files, run the command, and fail by panicking"
 )]
 
 mod files;
-mod tidy;
-mod ui;
-//! Integration tests, one binary.
-
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on fails")]
-#![allow(clippy::print_stderr, reason = "a test says why it was skipped")]
-
 mod megatron_rules;
 mod plan_json;
 mod report;
 mod sample_plans;
+mod syntax;
 mod targets_megatron;
 mod targets_output;
 mod targets_scripts;
+mod tidy;
+mod ui;

@@ -1,0 +1,59 @@
+//! What is said about one file: one report a mistake, repeated habits gathered into one.
+
+use super::errors::{self, Slip};
+use crate::diagnostics::{Diagnostic, Edit, Sink};
+use crate::source::Span;
+use std::collections::BTreeMap;
+
+/// Reports kept for one file; more would not be read.
+const MAX_REPORTS: usize = 100;
+
+/// The reports of one file.
+#[derive(Default)]
+pub(super) struct Reports {
+    list: Vec<Diagnostic>,
+    more: usize,
+    slips: BTreeMap<Slip, Vec<(Span, Vec<Edit>)>>,
+    /// Uses of a reserved word as a name, and the name to use instead.
+    words: BTreeMap<&'static str, (String, Vec<Span>)>,
+}
+
+impl Reports {
+    /// Takes a report.
+    pub(super) fn push(&mut self, diagnostic: Diagnostic) {
+        if self.list.len() < MAX_REPORTS {
+            self.list.push(diagnostic);
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Takes a habit of another language; all places with the same one are one report.
+    pub(super) fn slip(&mut self, slip: Slip, at: Span, edits: Vec<Edit>) {
+        if self.slips.len() < MAX_REPORTS || self.slips.contains_key(&slip) {
+            self.slips.entry(slip).or_default().push((at, edits));
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// Takes a reserved word used as a name; all uses of it are one report.
+    pub(super) fn reserved(&mut self, word: &'static str, at: Span, instead: impl FnOnce() -> String) {
+        self.words.entry(word).or_insert_with(|| (instead(), Vec::new())).1.push(at);
+    }
+
+    /// Hands everything to the sink.
+    pub(super) fn finish(mut self, sink: &mut Sink) {
+        self.list.extend(self.slips.iter().filter_map(|(slip, places)| errors::slip(*slip, places)));
+        self.list.extend(self.words.iter().filter_map(|(w, (instead, at))| errors::reserved_word(w, instead, at)));
+        self.list.sort_by_key(|d| d.primary.span);
+        self.more += self.list.len().saturating_sub(MAX_REPORTS);
+        self.list.truncate(MAX_REPORTS);
+        if let Some(last) = self.list.last_mut().filter(|_| self.more > 0) {
+            last.notes.push(format!("{} more mistakes of this kind follow in this file", self.more));
+        }
+        for diagnostic in self.list {
+            sink.error(diagnostic);
+        }
+    }
+}
