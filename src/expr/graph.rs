@@ -162,7 +162,9 @@ impl Graph {
             | Node::CeilDiv(..)
             | Node::Mod(..)
             | Node::ExactDiv(..) => Kind::Int,
-            Node::Real(_) | Node::Div(..) | Node::ToReal(_) | Node::Sqrt(_) | Node::Log2(_) | Node::Exp2(_) => Kind::Real,
+            Node::Real(_) | Node::Div(..) | Node::ToReal(_) | Node::Sqrt(_) | Node::Log2(_) | Node::Exp2(_) => {
+                Kind::Real
+            }
             Node::Bool(_)
             | Node::Le(..)
             | Node::Lt(..)

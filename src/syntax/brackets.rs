@@ -5,6 +5,7 @@
 
 use super::errors;
 use super::report::Reports;
+use super::separate::ends;
 use super::token::{Tok, Token};
 use crate::source::{FileId, Span};
 
@@ -109,15 +110,15 @@ impl Repair<'_> {
                 self.halted = true;
             }
         } else if t.tok.is_closer() {
-            self.close(t);
+            self.close(t, next);
         } else {
             self.out.push(t);
         }
     }
 
-    fn close(&mut self, t: Token) {
+    fn close(&mut self, t: Token, next: Option<Tok>) {
         let wanted = |o: &Open| o.tok.closer() == Some(t.tok);
-        let Some(mut at) = self.stack.iter().rposition(wanted) else { return self.stray(t) };
+        let Some(mut at) = self.stack.iter().rposition(wanted) else { return self.stray(t, next) };
         if t.tok == Tok::RBrace && t.first && self.excess > 0 {
             // Indentation may say that this brace closes one further out.
             let column = self.column(t.start);
@@ -136,14 +137,15 @@ impl Repair<'_> {
     }
 
     /// A closing bracket that closes nothing: left out, or read as the one that is due.
-    fn stray(&mut self, mut t: Token) {
+    fn stray(&mut self, mut t: Token, next: Option<Tok>) {
         let at = t.span(self.file);
-        if let Some(open) = self.stack.last().filter(|o| o.tok != Tok::LBrace && t.tok != Tok::RBrace).copied() {
+        let mistaken = |o: &&Open| o.tok != Tok::LBrace && t.tok != Tok::RBrace && o.tok.closer() != next;
+        if let Some(open) = self.stack.last().filter(mistaken).copied() {
             let opener = self.out.get(open.index).map_or(at, |o| o.span(self.file));
             if let Some(due) = open.tok.closer() {
                 self.reports.push(errors::wrong_closer(opener, at, open.tok, due, t.tok));
                 t.tok = due;
-                return self.close(t);
+                return self.close(t, next);
             }
         }
         // Items between the brace that closed too early and this one are part of the same mistake.
@@ -162,12 +164,14 @@ impl Repair<'_> {
         let open = self.out.get(innermost.index).copied();
         let mut insert = Vec::new();
         let mut place = self.out.len();
-        let mut quiet = false;
+        let mut finished = true;
         while self.stack.len() > keep {
             let Some(open) = self.stack.pop() else { break };
             let Some(closer) = open.tok.closer() else { break };
             place = self.place(open).max(place.min(self.out.len()) * usize::from(!insert.is_empty()));
-            let end = self.out.get(place.wrapping_sub(1)).map_or(0, |t| t.end);
+            let last = self.out.get(place.wrapping_sub(1)).copied();
+            let end = last.map_or(0, |t| t.end);
+            finished &= last.is_some_and(|t| t.tok.can_end_item() || t.tok.closer().is_some());
             self.out.insert(place, Token::missing(closer, end));
             place += 1;
             self.excess -= isize::from(closer == Tok::RBrace);
@@ -179,12 +183,15 @@ impl Repair<'_> {
             } else {
                 mark.to_owned()
             };
-            // An unfinished string may have swallowed the bracket; that was reported.
-            quiet |= self.out.iter().skip(open.index).take(place - open.index).any(|t| t.tok == Tok::Str && t.repaired);
             insert.push((Span { file: self.file, start: end, end }, text));
         }
-        if let Some(open) = open.filter(|_| !quiet) {
-            self.reports.push(errors::unclosed(open.span(self.file), open.tok, missed, insert));
+        if let Some(open) = open {
+            self.reports.push(errors::unclosed(
+                open.span(self.file),
+                open.tok,
+                missed,
+                if finished { insert } else { Vec::new() },
+            ));
         }
     }
 
@@ -198,7 +205,8 @@ impl Repair<'_> {
                     self.column(t.start) <= open.indent
                 } else {
                     // A list goes on after a comma or an operator; a line that begins otherwise is the next item.
-                    before.can_end_item() && !t.tok.continues()
+                    let next = self.out.get(i + 1).map(|t| t.tok);
+                    before != Tok::Comma && before.closer().is_none() && ends(before, t.tok, next)
                 };
                 if found {
                     return i;

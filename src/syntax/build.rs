@@ -19,6 +19,8 @@ pub(super) struct Build<'a> {
     pub(super) docs: &'a [(u32, SmolStr)],
     /// What was wrong in literals and braces of this entry.
     pub(super) problems: Vec<Diagnostic>,
+    /// Tokens given to the grammar so far, for tests of how work grows.
+    pub(super) reads: usize,
 }
 
 /// What an entry of a file gives.
@@ -26,7 +28,7 @@ pub(super) enum Entry1 {
     /// `edition 1`
     Edition(i128, Span),
     /// Anything else.
-    Entry(Entry),
+    Entry(Box<Entry>),
 }
 
 /// What follows a postfix expression.
@@ -47,6 +49,12 @@ pub(super) enum Brace {
 #[expect(clippy::unnecessary_wraps, reason = "the other form of the rule gives `None`")]
 pub(super) fn params(list: Vec<Param>) -> Option<Vec<Param>> {
     Some(list)
+}
+
+/// Nodes out of their boxes.
+#[expect(clippy::vec_box, reason = "boxed for the parser's stack")]
+pub(super) fn unboxed<T>(list: Vec<Box<T>>) -> Vec<T> {
+    list.into_iter().map(|x| *x).collect()
 }
 
 impl Build<'_> {
@@ -76,7 +84,8 @@ impl Build<'_> {
     pub(super) fn number(&mut self, l: u32, r: u32) -> Expr {
         let text = self.slice(l, r);
         let (digits, unit) = literal::split_unit(text);
-        let hex = digits == "0" && unit.strip_prefix(['x', 'X']).is_some_and(|h| h.bytes().all(|b| b.is_ascii_hexdigit()));
+        let hex =
+            digits == "0" && unit.strip_prefix(['x', 'X']).is_some_and(|h| h.bytes().all(|b| b.is_ascii_hexdigit()));
         if hex && text.len() == digits.len() + unit.len() {
             let problem = errors::bad_number(self.span(l, r), text, literal::BadNumber::Hexadecimal);
             self.problems.push(problem);

@@ -4,8 +4,8 @@
 
 use super::ast::{
     Arg, AxisDef, AxisRef, Block, Body, Child, Decl, DimRef, Entry, Expr, ExprKind, File, Generator, Index, Item,
-    ItemKind, Let, LetValue, Name, Number, Param, ParamKind, Ret, Selector, SelectorPart, TargetSuffix, Tolerance, Type,
-    UnaryOp, Use, UseRoot,
+    ItemKind, Let, LetValue, Name, Number, Param, ParamKind, Ret, Selector, SelectorPart, TargetSuffix, Tolerance,
+    Type, UnaryOp, Use, UseRoot,
 };
 use std::fmt::Write;
 
@@ -311,7 +311,8 @@ fn axes(list: &[AxisRef]) -> String {
 }
 
 fn axis_defs(list: &[AxisDef]) -> String {
-    let one = |a: &AxisDef| a.size.as_ref().map_or(a.name.text.to_string(), |e| format!("{} = {}", a.name.text, expr(e)));
+    let one =
+        |a: &AxisDef| a.size.as_ref().map_or(a.name.text.to_string(), |e| format!("{} = {}", a.name.text, expr(e)));
     format!("[{}]", join(list, ", ", one))
 }
 

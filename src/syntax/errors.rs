@@ -123,7 +123,7 @@ pub(super) fn not_text(at: Span) -> Diagnostic {
 
 // ---- brackets
 
-/// A bracket without a partner; `insert` is where partners are missing, innermost first.
+/// A bracket without a partner; `insert` is where partners are missing, innermost first, if adding them is enough.
 pub(super) fn unclosed(open: Span, tok: Tok, missed: Missed, insert: Vec<(Span, String)>) -> Diagnostic {
     let mark = tok.spelling().unwrap_or("");
     let closer = tok.closer().and_then(Tok::spelling).unwrap_or("");
@@ -134,13 +134,10 @@ pub(super) fn unclosed(open: Span, tok: Tok, missed: Missed, insert: Vec<(Span, 
         Missed::EndOfFile(at) => d.label(at, format!("the file ends without `{closer}`")),
     };
     let mut d = d.help(format!("add `{closer}`"));
-    let edits: Vec<Edit> = merge(insert);
-    d.fixes.push(Fix {
-        title: format!("add `{closer}`"),
-        edits,
-        applicability: Applicability::Unsure,
-        effect: None,
-    });
+    if !insert.is_empty() {
+        let (title, edits) = (format!("add `{closer}`"), merge(insert));
+        d.fixes.push(Fix { title, edits, applicability: Applicability::Unsure, effect: None });
+    }
     d
 }
 
@@ -159,9 +156,14 @@ fn merge(insert: Vec<(Span, String)>) -> Vec<Edit> {
 /// `(a, b]`
 pub(super) fn wrong_closer(open: Span, at: Span, tok: Tok, due: Tok, found: Tok) -> Diagnostic {
     let [open_mark, due, found] = [tok, due, found].map(|t| t.spelling().unwrap_or(""));
-    Diagnostic::new(Code::SyntaxUnclosed, format!("`{open_mark}` is closed by `{found}`"), at, format!("`{due}` is due"))
-        .label(open, "opened here")
-        .fix(format!("use `{due}`"), at, due, Applicability::Unsure)
+    Diagnostic::new(
+        Code::SyntaxUnclosed,
+        format!("`{open_mark}` is closed by `{found}`"),
+        at,
+        format!("`{due}` is due"),
+    )
+    .label(open, "opened here")
+    .fix(format!("use `{due}`"), at, due, Applicability::Unsure)
 }
 
 /// A closing bracket that closes nothing; `early` is the brace that closed the declaration before it, if items follow.
@@ -330,11 +332,13 @@ pub(super) fn bracket_on_next_line(at: Span, gap: Span, mark: &str, before: &str
     .fix("join the lines", gap, "", Applicability::Safe)
 }
 
-/// Two items without a separator.
-pub(super) fn missing_separator(at: Span, found: &str, before: Span) -> Diagnostic {
-    let message = format!("a comma or a line break is missing before `{}`", clip(found));
-    Diagnostic::new(Code::SyntaxUnexpected, message, at, "the next item begins here")
-        .label(before, "an item ends here")
+/// Two items, or two arguments, without a separator.
+pub(super) fn missing_separator(at: Span, found: &str, before: Span, separator: Tok) -> Diagnostic {
+    let (wanted, thing) =
+        if separator == Tok::Comma { ("a comma", "argument") } else { ("a comma or a line break", "item") };
+    let message = format!("{wanted} is missing before `{}`", clip(found));
+    Diagnostic::new(Code::SyntaxUnexpected, message, at, format!("the next {thing} begins here"))
+        .label(before, format!("the {thing} before ends here"))
         .fix("add a comma", before.after(), ",", Applicability::Safe)
 }
 
@@ -351,8 +355,13 @@ pub(super) fn missing_line_break(at: Span, found: &str, before: Span) -> Diagnos
 
 /// `batch 256 seq`
 pub(super) fn missing_equals(at: Span, field: &str, field_at: Span) -> Diagnostic {
-    Diagnostic::new(Code::SyntaxUnexpected, format!("`=` is missing after `{}`", clip(field)), at, "`=` is needed before this")
-        .fix("add `=`", field_at.after(), " =", Applicability::Safe)
+    Diagnostic::new(
+        Code::SyntaxUnexpected,
+        format!("`=` is missing after `{}`", clip(field)),
+        at,
+        "`=` is needed before this",
+    )
+    .fix("add `=`", field_at.after(), " =", Applicability::Safe)
 }
 
 /// A reserved word where a name is needed: one report for all its uses.

@@ -39,12 +39,12 @@ fn list(terminals: &[String]) -> Vec<String> {
     }
     // Signs and words that shape an item, in the order they are likeliest to be meant.
     let shaping = [
-        "=", "over", "on", "of", "as", "via", "then", "else", "with", "for", "within", "~", "+-", "{", "(", "[", ")", "]",
-        ",", ":", "->", "::", ".", "}", "in", "dim", "param", "*", "**",
+        "=", ",", ")", "]", "over", "on", "of", "as", "via", "then", "else", "with", "for", "within", "~", "+-", "{",
+        "(", "[", ":", "->", "::", ".", "}", "in", "dim", "param", "*", "**",
     ];
     for sign in shaping {
         let hidden = (expression || item) && matches!(sign, "{" | "(" | "[" | "param" | "in")
-            || operator && matches!(sign, "*" | "**" | "." | "(" | "[" | "with" | "{")
+            || operator && matches!(sign, "*" | "**" | "." | "(" | "[" | "with" | "{" | "::")
             || out.iter().any(|w| w == "an expression") && matches!(sign, "*" | "**");
         if has(sign) && !hidden {
             out.push(format!("`{sign}`"));

@@ -140,14 +140,19 @@ impl<'a> State<'a, '_> {
     }
 
     fn open_string(&mut self, lexer: &mut logos::Lexer<'a, Tok>) {
-        let kept = lexer.slice().trim_end().len();
-        let start = lexer.span().start;
-        self.reports.push(errors::open_string(Span::new(self.file, start, start + kept)));
-        self.push(Tok::Str, lexer);
-        if let Some(last) = self.out.tokens.last_mut() {
-            last.end = (start + kept) as u32;
-            last.repaired = true;
+        let line = lexer.remainder().split('\n').next().unwrap_or("").trim_end();
+        // Brackets at the end that the string did not open are not its own: `f("abc)`.
+        let mut body = line;
+        while let Some(shorter) = body.strip_suffix([')', ']', '}']).map(str::trim_end) {
+            let count = |of: [char; 3]| body.chars().filter(|c| of.contains(c)).count();
+            if count([')', ']', '}']) <= count(['(', '[', '{']) {
+                break;
+            }
+            body = shorter;
         }
+        lexer.bump(body.len());
+        self.reports.push(errors::open_string(self.here(lexer)));
+        self.push(Tok::Str, lexer);
     }
 
     fn block_comment(&mut self, lexer: &mut logos::Lexer<'a, Tok>) {
@@ -167,11 +172,7 @@ impl<'a> State<'a, '_> {
             lines.push(String::new());
         }
         self.first |= body.contains('\n');
-        self.reports.slip(
-            Slip::BlockComment,
-            mark,
-            vec![Edit { span: self.here(lexer), text: lines.join("\n") }],
-        );
+        self.reports.slip(Slip::BlockComment, mark, vec![Edit { span: self.here(lexer), text: lines.join("\n") }]);
     }
 
     /// `$2/Mtok`: the amount written before its unit.

@@ -100,7 +100,7 @@ fn integer(digits: impl Iterator<Item = u8>, zeros: i64) -> Result<i128, BadNumb
 pub(super) fn string(token: &str) -> (SmolStr, Vec<(Range<usize>, BadEscape)>) {
     let quote = token.chars().next().map_or(0, char::len_utf8);
     let body = token.get(quote..).unwrap_or("");
-    let body = body.strip_suffix(token.get(..quote).filter(|q| !q.is_empty()).unwrap_or("\"")).unwrap_or(body);
+    let body = body.strip_suffix(['"', '\'', '\u{201c}', '\u{201d}']).unwrap_or(body);
     if !body.contains('\\') {
         return (SmolStr::new(body), Vec::new());
     }

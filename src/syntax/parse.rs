@@ -5,7 +5,7 @@ use super::build::{Build, Entry1};
 use super::recover::{Outcome, Recovery};
 use super::report::Reports;
 use super::separate::{separate, too_deep};
-use super::token::Token;
+use super::token::{Tok, Token};
 use super::{brackets, errors, grammar, lexer};
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::source::{FileId, Sources, Span};
@@ -16,7 +16,7 @@ use std::cell::Cell;
 const MAX_BYTES: usize = 16 << 20;
 
 /// How often the tokens of an entry are read again at most, all repairs of it together.
-const MAX_READS: usize = 100;
+const MAX_READS: usize = 200;
 
 /// Tokens of an entry read again at most, whatever its length.
 const MAX_TOKENS_READ: usize = 20_000_000;
@@ -29,26 +29,27 @@ const MAX_TOKENS_READ: usize = 20_000_000;
 pub fn parse(sources: &Sources, file: FileId, sink: &mut Sink) -> File {
     let text = sources.file(file).text.as_str();
     let mut reports = Reports::default();
-    let tree = read(text, file, &mut reports);
+    let (tree, _) = read(text, file, &mut reports);
     reports.finish(sink);
     tree
 }
 
-fn read(text: &str, file: FileId, reports: &mut Reports) -> File {
+/// The tree of `text`, and how many tokens the grammar was given for it, repeats included.
+fn read(text: &str, file: FileId, reports: &mut Reports) -> (File, usize) {
     if text.len() > MAX_BYTES {
         reports.push(errors::file_too_large(Span::new(file, 0, 0), text.len(), MAX_BYTES));
-        return File::default();
+        return (File::default(), 0);
     }
     if let Some(zero) = text.bytes().position(|b| b == 0) {
         reports.push(errors::not_text(Span::new(file, zero, zero + 1)));
-        return File::default();
+        return (File::default(), 0);
     }
-    let Some(lexed) = lexer::lex(text, file, reports) else { return File::default() };
+    let Some(lexed) = lexer::lex(text, file, reports) else { return (File::default(), 0) };
     let tokens = brackets::balance(lexed.tokens, text, file, reports);
     let separated = separate(&tokens);
     drop(tokens);
     let mut out = File { docs: lexed.file_docs, ..File::default() };
-    let mut cx = Build { file, text, docs: &lexed.docs, problems: Vec::new() };
+    let mut cx = Build { file, text, docs: &lexed.docs, problems: Vec::new(), reads: 0 };
     for range in separated.entries {
         let entry = separated.tokens.get(range).unwrap_or_default();
         if let Some(at) = too_deep(entry) {
@@ -61,7 +62,7 @@ fn read(text: &str, file: FileId, reports: &mut Reports) -> File {
         }
         cx.problems.drain(..).for_each(|d| reports.push(d));
     }
-    out
+    (out, cx.reads)
 }
 
 /// Where the grammar stopped.
@@ -81,7 +82,9 @@ fn run(cx: &mut Build<'_>, tokens: &[Token]) -> Result<Entry1, Failure> {
         taken.set(taken.get() + 1);
         Ok((t.start, t.tok, t.end))
     });
-    grammar::EntryParser::new().parse(cx, stream).map_err(|e| match e {
+    let result = grammar::EntryParser::new().parse(cx, stream);
+    cx.reads += taken.get();
+    result.map_err(|e| match e {
         ParseError::UnrecognizedToken { expected, .. } => Failure { at: taken.get().saturating_sub(1), expected },
         ParseError::UnrecognizedEof { expected, .. } => Failure { at: tokens.len(), expected },
         ParseError::ExtraToken { .. } => Failure { at: taken.get().saturating_sub(1), expected: Vec::new() },
@@ -91,14 +94,24 @@ fn run(cx: &mut Build<'_>, tokens: &[Token]) -> Result<Entry1, Failure> {
     })
 }
 
+/// What could stand at token `at`. The parser's own list lacks what it ruled out by reducing before it noticed; before
+/// a token that no rule has it reduces nothing.
+fn expected(cx: &mut Build<'_>, tokens: &[Token], at: usize) -> Vec<String> {
+    let mut prefix = tokens.get(..at).unwrap_or(tokens).to_vec();
+    let end = prefix.last().map_or(0, |t| t.end);
+    prefix.push(Token::missing(Tok::Bad, end));
+    run(cx, &prefix).err().map_or_else(Vec::new, |f| f.expected)
+}
+
 /// Reports what is wrong with an entry and reads what is left of it.
 fn repair(cx: &mut Build<'_>, tokens: Vec<Token>, failure: Failure, out: &mut File, reports: &mut Reports) {
     let mut budget = ((tokens.len() + 1000) * MAX_READS).min(MAX_TOKENS_READ);
     let mut recovery = Recovery { file: cx.file, text: cx.text, tokens };
     let mut failure = failure;
     loop {
+        failure.expected = expected(cx, &recovery.tokens, failure.at);
         let outcome = recovery.recover(&failure, reports);
-        budget = budget.saturating_sub(recovery.tokens.len());
+        budget = budget.saturating_sub(recovery.tokens.len() * 2);
         if outcome == Outcome::Lost || (budget == 0 && !recovery.give_up()) {
             return;
         }
@@ -128,7 +141,7 @@ fn repair(cx: &mut Build<'_>, tokens: Vec<Token>, failure: Failure, out: &mut Fi
 
 fn add(out: &mut File, read: Entry1, reports: &mut Reports) {
     match read {
-        Entry1::Entry(entry) => out.entries.push(entry),
+        Entry1::Entry(entry) => out.entries.push(*entry),
         Entry1::Edition(n, span) => match out.edition {
             None => out.edition = Some((n, span)),
             Some((_, first)) => reports.push(
@@ -142,18 +155,42 @@ fn add(out: &mut File, read: Entry1, reports: &mut Reports) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::syntax::ast;
+    use crate::syntax::ast::Entry;
 
-    /// Work is counted in tokens, not in time: reading is linear and repairs are bounded.
-    #[test]
-    fn budget_bounds_the_reads_of_an_entry() {
-        let text = format!("model M {{\n{}}}\n", "x = = 1\n".repeat(1000));
+    fn count(text: &str) -> (File, usize, usize) {
         let mut reports = Reports::default();
-        let tree = read(&text, FileId(0), &mut reports);
+        let (tree, reads) = read(text, FileId(0), &mut reports);
         let mut sink = Sink::new();
         reports.finish(&mut sink);
-        assert_eq!(sink.finish().len(), 100);
-        assert_eq!(tree.entries.len(), 1);
-        assert!(matches!(tree.entries.first(), Some(ast::Entry::Decl(_))));
+        (tree, reads, sink.finish().len())
+    }
+
+    #[test]
+    fn a_right_file_is_read_once() {
+        let item = "  x[B, S] = f(y, over = S) + 2 ms\n";
+        // model M { … } and per item: 13 signs and words, `+`, a number, and a separator but for the last.
+        let (_, ten, _) = count(&format!("model M {{\n{}}}\n", item.repeat(10)));
+        let (_, thousand, errors) = count(&format!("model M {{\n{}}}\n", item.repeat(1000)));
+        assert_eq!(errors, 0);
+        assert_eq!(ten, 4 + 10 * 18 - 1);
+        assert_eq!(thousand, 4 + 1000 * 18 - 1);
+    }
+
+    #[test]
+    fn a_mistake_costs_its_own_entry_only() {
+        let entry = "train t {\n  a = 1\n}\n";
+        let (_, right, _) = count(&entry.repeat(1000));
+        let (_, wrong, errors) = count(&format!("{}train t {{\n  a = = 1\n}}\n", entry.repeat(1000)));
+        assert_eq!(errors, 1);
+        assert!(wrong < right + 40, "{wrong} tokens against {right}");
+    }
+
+    #[test]
+    fn mistakes_in_one_entry_are_read_within_a_budget() {
+        let tokens = 4 + 4 * 100_000;
+        let (tree, reads, errors) = count(&format!("model M {{\n{}}}\n", "x = = 1\n".repeat(100_000)));
+        assert!(reads < MAX_TOKENS_READ + 3 * tokens, "{reads}");
+        assert!(errors > 10 && errors <= 100, "{errors}");
+        assert!(matches!(tree.entries.first(), Some(Entry::Decl(d)) if d.name.text == "M"));
     }
 }

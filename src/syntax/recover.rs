@@ -35,16 +35,61 @@ impl Recovery<'_> {
         if let Some(outcome) = self.meant(failure, reports) {
             return outcome;
         }
+        if self.move_closer(failure, reports) || self.end_line_before(at) {
+            return Outcome::Again;
+        }
         let (start, end) = self.segment(at);
-        if !self.tokens.iter().take(end.max(at + 1)).skip(start).any(|t| t.tok == Tok::Bad || (t.tok == Tok::Error)) {
+        if !self.known(start, end) {
             reports.push(self.report(failure));
-        } else if self.tok(at) == Some(Tok::Error) || self.flat(start, end).all(|t| t.tok != Tok::Bad) {
-            // An error beside another one that was reported: say nothing of the first again.
-            if !self.flat(start, end).any(|t| t.tok == Tok::Error || t.tok == Tok::Bad) {
-                reports.push(self.report(failure));
-            }
         }
         self.leave_out(start, end, at)
+    }
+
+    /// Whether something in the element from `start` to `end` was reported that may well cause this failure.
+    fn known(&self, start: usize, end: usize) -> bool {
+        let reported = |t: Token| matches!(t.tok, Tok::Bad | Tok::Error) || t.repaired && t.tok.is_closer();
+        if self.flat(start, end).any(reported) {
+            return true;
+        }
+        // `mesh pp, dp`: the comma ended an item that was left out whole, and this is the rest of it.
+        let (Some(sep), Some(left)) = (self.before(start), self.before(start.saturating_sub(1))) else { return false };
+        let whole = start >= 2 && self.before(start - 2).is_none_or(|b| matches!(b.tok, Tok::Sep | Tok::LBrace));
+        let same_line = self.tokens.get(start).is_some_and(|t| !t.first);
+        sep.tok == Tok::Sep && sep.start < sep.end && left.tok == Tok::Error && whole && same_line
+    }
+
+    /// `cluster =`, and on the next line `role x {`: the line before is unfinished. Ends it there; that will be reported.
+    fn end_line_before(&mut self, at: usize) -> bool {
+        let (Some(found), Some(word)) = (self.tok(at), self.before(at)) else { return false };
+        let section =
+            word.tok == Tok::Ident && word.first && matches!(found, Tok::Ident | Tok::LBrace | Tok::Over | Tok::In);
+        let Some(last) = self.before(at - 1).filter(|_| section && self.in_braces(at)) else { return false };
+        if last.tok.can_end_item() || matches!(last.tok, Tok::LBrace | Tok::Sep) {
+            return false;
+        }
+        self.tokens.insert(at - 1, Token { repaired: false, ..Token::missing(Tok::Sep, last.end) });
+        true
+    }
+
+    /// Where a bracket was closed at the end of its line, but the grammar wants it closed here: closes it here.
+    fn move_closer(&mut self, failure: &Failure, reports: &mut Reports) -> bool {
+        let at = failure.at;
+        let Some(after) = self.before(at).map(|b| b.end) else { return false };
+        let (_, end) = self.segment(at);
+        let Some(i) = (at + 1..end).find(|i| self.tokens.get(*i).is_some_and(|t| t.repaired && t.tok.is_closer()))
+        else {
+            return false;
+        };
+        let Some(t) = self.tokens.get(i).copied() else { return false };
+        let Some(mark) = t.tok.spelling() else { return false };
+        if !failure.expected.iter().any(|e| e.trim_matches('"') == mark) {
+            return false;
+        }
+        self.tokens.remove(i);
+        // No longer marked: what is wrong from now on is something else.
+        self.tokens.insert(at, Token { repaired: false, ..Token::missing(t.tok, after) });
+        reports.move_insertion(t.end, after, mark);
+        true
     }
 
     /// Leaves out everything but the name of the declaration; whether there is one.
@@ -151,11 +196,15 @@ impl Recovery<'_> {
             Tok::For => return self.for_loop(at, reports),
             Tok::Colon | Tok::EqEq if before.is_some_and(|b| b.tok == Tok::Ident) && wants("=") => {
                 let field = self.slice(self.span(at - 1));
-                let report =
-                    if found.tok == Tok::Colon { errors::colon(here, field) } else { errors::equals_for_field(here, field) };
+                let report = if found.tok == Tok::Colon {
+                    errors::colon(here, field)
+                } else {
+                    errors::equals_for_field(here, field)
+                };
                 reports.push(report);
                 self.put(at, Tok::Eq);
             }
+            Tok::Eq if before.is_some_and(|b| b.tok == Tok::Number) && self.swallowed(at, reports) => {}
             Tok::Eq if wants("==") => {
                 let (start, _) = self.segment(at);
                 let claims = [Tok::Require, Tok::Expect, Tok::If];
@@ -186,6 +235,11 @@ impl Recovery<'_> {
                 reports.push(errors::bracket_on_next_line(here, gap, mark, self.slice(last.span(self.file))));
                 self.tokens.remove(at - 1);
             }
+            _ if before.is_some_and(|b| b.tok == Tok::Dot)
+                && self.before(at - 1).is_some_and(|b| b.tok == Tok::Number) =>
+            {
+                self.bare_point(at - 1, reports)?;
+            }
             Tok::Number => {
                 if !self.thousands(at, reports) && !self.missing_equals(at, reports) {
                     return None;
@@ -200,7 +254,12 @@ impl Recovery<'_> {
                 reports.push(errors::stars_for_power(here));
                 self.put(at, Tok::Caret);
             }
-            word if word.is_word() && wants("ID") && !self.begins(at) => return self.reserved(at, reports),
+            word if word.is_word()
+                && wants("ID")
+                && before.is_some_and(|b| !matches!(b.tok, Tok::LBrace | Tok::Sep)) =>
+            {
+                return self.reserved(at, reports);
+            }
             _ => return self.missing_separator(at, reports),
         }
         Some(Outcome::Again)
@@ -235,7 +294,8 @@ impl Recovery<'_> {
         let from_zero = self.slice(self.span(at + 3)) == "0" && self.tok(at + 4) == Some(Tok::DotDot) && brace > at + 5;
         if from_zero {
             let count = self.slice(self.span(at + 5).to(self.span(brace - 1)));
-            let right = format!("repeat layer = {count}{}", if used { format!(" as {variable}") } else { String::new() });
+            let right =
+                format!("repeat layer = {count}{}", if used { format!(" as {variable}") } else { String::new() });
             reports.push(errors::for_loop(here, head, Some(&right)));
             self.put(at, Tok::Repeat);
             self.put(at + 2, Tok::Eq);
@@ -261,7 +321,8 @@ impl Recovery<'_> {
         };
         let (Some(comma), Some(number)) = (self.before(at), self.tokens.get(at).copied()) else { return false };
         let Some(lead) = self.before(at - 1).filter(|t| t.tok == Tok::Number) else { return false };
-        let glued = comma.tok == Tok::Sep && comma.start == lead.end && comma.end == number.start && comma.end > comma.start;
+        let glued =
+            comma.tok == Tok::Sep && comma.start == lead.end && comma.end == number.start && comma.end > comma.start;
         if !glued || !matches!(digits(lead), (1..=3, true)) || digits(number).0 != 3 {
             return false;
         }
@@ -270,7 +331,8 @@ impl Recovery<'_> {
         while let (Some(a), Some(c), Some(b)) =
             (self.tokens.get(last), self.tokens.get(last + 1), self.tokens.get(last + 2))
         {
-            let next = c.tok == Tok::Sep && b.tok == Tok::Number && c.start == a.end && c.end == b.start && c.end > c.start;
+            let next =
+                c.tok == Tok::Sep && b.tok == Tok::Number && c.start == a.end && c.end == b.start && c.end > c.start;
             if !next || digits(*b).0 != 3 {
                 break;
             }
@@ -294,6 +356,26 @@ impl Recovery<'_> {
         let name = name.span(self.file);
         reports.push(errors::missing_equals(self.span(at), self.slice(name), name));
         self.tokens.insert(at, Token::missing(Tok::Eq, name.end));
+        true
+    }
+
+    /// `tp = 4 pp = 2`: the next name was taken for the unit of the number.
+    fn swallowed(&mut self, at: usize, reports: &mut Reports) -> bool {
+        let Some(number) = self.before(at).map(|b| b.span(self.file)) else { return false };
+        let (digits, unit) = super::literal::split_unit(self.slice(number));
+        let (digits, unit) = (digits.len() as u32, unit.len() as u32);
+        let name = Span { start: number.end - unit, ..number };
+        if unit == 0 || digits + unit == number.end - number.start || self.slice(name).contains(['/', '$', '%']) {
+            return false;
+        }
+        let value = Span { end: number.start + digits, ..number };
+        let separator = if self.in_braces(at) { Tok::Sep } else { Tok::Comma };
+        reports.push(errors::missing_separator(name, self.slice(name), value, separator));
+        if let Some(t) = self.tokens.get_mut(at - 1) {
+            t.end = value.end;
+        }
+        let word = Token { tok: Tok::Ident, first: false, repaired: false, start: name.start, end: name.end };
+        self.tokens.splice(at..at, [Token::missing(separator, value.end), word]);
         true
     }
 
@@ -334,7 +416,7 @@ impl Recovery<'_> {
         } else {
             let missing = self.tok(at + 1).is_some_and(|t| t == Tok::Eq) && self.in_braces(at);
             if missing {
-                reports.push(errors::missing_separator(word, self.slice(word), number));
+                reports.push(errors::missing_separator(word, self.slice(word), number, Tok::Sep));
                 self.tokens.insert(at, Token::missing(Tok::Sep, number.end));
                 return Some(());
             }
@@ -410,11 +492,12 @@ impl Recovery<'_> {
             Tok::In | Tok::If | Tok::Reduce => false,
             tok => tok.begins_item() && (tok.kind().is_none() || next == Some(Tok::Ident)),
         };
-        if !item || !self.in_braces(at) {
+        let separator = if self.in_braces(at) { Tok::Sep } else { Tok::Comma };
+        if !item || (separator == Tok::Comma && (t.tok != Tok::Ident || self.depth(at) == 0)) {
             return None;
         }
-        reports.push(errors::missing_separator(here, self.slice(here), before.span(self.file)));
-        self.tokens.insert(at, Token::missing(Tok::Sep, before.end));
+        reports.push(errors::missing_separator(here, self.slice(here), before.span(self.file), separator));
+        self.tokens.insert(at, Token::missing(separator, before.end));
         Some(Outcome::Again)
     }
 
@@ -440,7 +523,8 @@ impl Recovery<'_> {
 
     /// Replaces the smallest thing that can be left out and holds token `at`.
     fn leave_out(&mut self, start: usize, end: usize, at: usize) -> Outcome {
-        let error = |from: Span| Token { tok: Tok::Error, first: false, repaired: true, start: from.start, end: from.end };
+        let error =
+            |from: Span| Token { tok: Tok::Error, first: false, repaired: true, start: from.start, end: from.end };
         let top = start == 0;
         if start >= end || self.tok(at) == Some(Tok::Error) {
             return if self.give_up() { Outcome::Again } else { Outcome::Lost };
@@ -460,7 +544,8 @@ impl Recovery<'_> {
             depth == 0 && tok == Tok::Eq
         });
         if let Some(equals) = equals.filter(|_| head) {
-            let place = if equals + 1 < end { self.span(equals + 1).to(self.span(end - 1)) } else { self.span(equals).after() };
+            let place =
+                if equals + 1 < end { self.span(equals + 1).to(self.span(end - 1)) } else { self.span(equals).after() };
             self.tokens.splice(equals + 1..end, [error(place)]);
             return Outcome::Again;
         }
@@ -482,9 +567,9 @@ impl Recovery<'_> {
                 Some(brace) => self.no_head(start + 2, brace),
                 None => {
                     self.no_head(start + 2, end);
-                    let after = self.span(start + 5).after();
+                    let after = self.span(start + 4).after();
                     let block = [Tok::LBrace, Tok::RBrace].map(|t| Token::missing(t, after.start));
-                    self.tokens.splice(start + 6..start + 6, block);
+                    self.tokens.splice(start + 5..start + 5, block);
                 }
             }
             return Outcome::Again;

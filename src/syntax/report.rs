@@ -42,6 +42,15 @@ impl Reports {
         self.words.entry(word).or_insert_with(|| (instead(), Vec::new())).1.push(at);
     }
 
+    /// Moves the insertion of `mark` that a fix proposed at byte `from` to byte `to`.
+    pub(super) fn move_insertion(&mut self, from: u32, to: u32, mark: &str) {
+        let fixes = self.list.iter_mut().rev().flat_map(|d| d.fixes.iter_mut());
+        let edit = fixes.flat_map(|f| f.edits.iter_mut());
+        if let Some(e) = edit.into_iter().find(|e| e.span.start == from && e.span.end == from && e.text == mark) {
+            e.span = Span { start: to, end: to, ..e.span };
+        }
+    }
+
     /// Hands everything to the sink.
     pub(super) fn finish(mut self, sink: &mut Sink) {
         self.list.extend(self.slips.iter().filter_map(|(slip, places)| errors::slip(*slip, places)));

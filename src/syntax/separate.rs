@@ -72,15 +72,18 @@ pub(super) fn separate(tokens: &[Token]) -> Separated {
 }
 
 /// Whether a line break between `before` and `tok` (with `next` after it) separates.
-fn ends(before: Tok, tok: Tok, next: Option<Tok>) -> bool {
+pub(super) fn ends(before: Tok, tok: Tok, next: Option<Tok>) -> bool {
     let field = next == Some(Tok::Eq) && (tok.is_word() || tok == Tok::Ident);
     if before.can_end_item() {
         return !tok.continues() || (tok.is_word() && field);
     }
     // The line before is unfinished. That this one begins an item all the same shows where the mistake is.
     match tok {
-        Tok::Ident => field && !before.begins_item() && before != Tok::Dim && before != Tok::For && before != Tok::As,
-        Tok::In | Tok::If | Tok::Reduce | Tok::Input => false,
+        _ if field => {
+            !before.begins_item() && !matches!(before, Tok::Dim | Tok::For | Tok::As | Tok::LBrace | Tok::Sep)
+        }
+        Tok::If | Tok::Reduce => false,
+        Tok::In => !matches!(before, Tok::LBrace | Tok::Sep),
         _ => tok.begins_item() && (tok.kind().is_none() || begins_entry(tok, next)) || begins_entry(tok, next),
     }
 }

@@ -42,8 +42,8 @@ macro_rules! tokens {
             Number,
             #[regex(r#""([^"\\\n]|\\[^\n])*""#)]
             Str,
-            /// A string whose line ends first.
-            #[regex(r#""([^"\\\n]|\\[^\n])*\\?"#)]
+            /// The start of a string whose line ends first; the lexer adds the rest.
+            #[token("\"")]
             OpenStr,
             #[token("\n")]
             Newline,
