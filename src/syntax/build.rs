@@ -52,7 +52,6 @@ pub(super) fn params(list: Vec<Param>) -> Option<Vec<Param>> {
 }
 
 /// Nodes out of their boxes.
-#[expect(clippy::vec_box, reason = "boxed for the parser's stack")]
 pub(super) fn unboxed<T>(list: Vec<Box<T>>) -> Vec<T> {
     list.into_iter().map(|x| *x).collect()
 }
@@ -104,7 +103,7 @@ impl Build<'_> {
         }
     }
 
-    pub(super) fn edition(&mut self, number: Expr, l: u32, r: u32) -> Entry1 {
+    pub(super) fn edition(&mut self, number: &Expr, l: u32, r: u32) -> Entry1 {
         let ExprKind::Number { value: Number::Int(n), unit: None } = number.kind else {
             let problem = errors::bad_edition(number.span, self.slice(number.span.start, number.span.end));
             self.problems.push(problem);
@@ -117,6 +116,7 @@ impl Build<'_> {
         Expr { kind, span: self.span(l, r) }
     }
 
+    #[expect(clippy::unused_self, reason = "called as the other actions are")]
     pub(super) fn binary(&self, a: Expr, (op, at): (BinaryOp, Span), b: Expr) -> Expr {
         let span = a.span.to(b.span);
         Expr { kind: ExprKind::Binary(op, at, Box::new(a), Box::new(b)), span }

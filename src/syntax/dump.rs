@@ -249,7 +249,7 @@ fn join<T>(list: &[T], between: &str, show: impl Fn(&T) -> String) -> String {
 
 /// Each with a blank before it.
 fn each<T>(list: &[T], show: impl Fn(&T) -> String) -> String {
-    list.iter().map(|x| format!(" {}", show(x))).collect()
+    list.iter().fold(String::new(), |out, x| out + " " + &show(x))
 }
 
 /// ` word LIST`, or nothing for an empty list.
@@ -269,7 +269,7 @@ fn import(u: &Use) -> String {
         UseRoot::Name(n) => n.text.to_string(),
         UseRoot::File(path, _) => format!("{path:?}"),
     };
-    let path: String = u.path.iter().map(|n| format!("::{}", n.text)).collect();
+    let path = u.path.iter().fold(String::new(), |out, n| out + "::" + &n.text);
     let renamed = |n: &Option<Name>| n.as_ref().map_or(String::new(), |n| format!(" as {}", n.text));
     let list = u.names.as_ref().map_or(String::new(), |list| {
         format!("::{{{}}}", join(list, ", ", |(n, alias)| format!("{}{}", n.text, renamed(alias))))

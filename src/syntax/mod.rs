@@ -24,6 +24,8 @@ pub use parse::parse;
 #[allow(
     clippy::all,
     clippy::pedantic,
+    clippy::panic,
+    clippy::unwrap_used,
     clippy::allow_attributes_without_reason,
     unused,
     unreachable_pub,

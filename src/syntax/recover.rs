@@ -61,8 +61,9 @@ impl Recovery<'_> {
     /// `cluster =`, and on the next line `role x {`: the line before is unfinished. Ends it there; that will be reported.
     fn end_line_before(&mut self, at: usize) -> bool {
         let (Some(found), Some(word)) = (self.tok(at), self.before(at)) else { return false };
-        let section =
-            word.tok == Tok::Ident && word.first && matches!(found, Tok::Ident | Tok::LBrace | Tok::Over | Tok::In);
+        let section = (word.tok == Tok::Ident || word.tok.kind().is_some())
+            && word.first
+            && matches!(found, Tok::Ident | Tok::LBrace | Tok::Over | Tok::In);
         let Some(last) = self.before(at - 1).filter(|_| section && self.in_braces(at)) else { return false };
         if last.tok.can_end_item() || matches!(last.tok, Tok::LBrace | Tok::Sep) {
             return false;

@@ -195,10 +195,29 @@ impl Tok {
     /// Whether at the start of a line it carries on what the line before began.
     pub(super) fn continues(self) -> bool {
         match self {
-            Self::Dot | Self::Comma | Self::Colon | Self::Eq | Self::Arrow | Self::Plus | Self::Minus => true,
-            Self::Star | Self::Slash | Self::At | Self::Caret | Self::Tilde | Self::PlusMinus => true,
-            Self::EqEq | Self::NotEq | Self::Lt | Self::Le | Self::Gt | Self::Ge | Self::DotDot => true,
-            Self::RParen | Self::RBracket | Self::LBrace => true,
+            Self::Dot
+            | Self::Comma
+            | Self::Colon
+            | Self::Eq
+            | Self::Arrow
+            | Self::Plus
+            | Self::Minus
+            | Self::Star
+            | Self::Slash
+            | Self::At
+            | Self::Caret
+            | Self::Tilde
+            | Self::PlusMinus
+            | Self::EqEq
+            | Self::NotEq
+            | Self::Lt
+            | Self::Le
+            | Self::Gt
+            | Self::Ge
+            | Self::DotDot
+            | Self::RParen
+            | Self::RBracket
+            | Self::LBrace => true,
             word => word.is_connective() && !matches!(word, Self::In | Self::If | Self::True | Self::False),
         }
     }

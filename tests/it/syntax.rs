@@ -228,7 +228,7 @@ fn mutated_examples_are_read() {
         let chars: Vec<char> = text.chars().collect();
         let from = dice.below(chars.len());
         let mut piece: Vec<char> = chars[from..].iter().copied().take(50 + dice.below(600)).collect();
-        for _ in 0..1 + dice.below(4) {
+        for _ in 0..=dice.below(4) {
             let at = dice.below(piece.len());
             match dice.below(3) {
                 0 => drop(piece.drain(at.min(piece.len())..(at + 1 + dice.below(6)).min(piece.len()))),
@@ -304,8 +304,8 @@ fn nesting_has_a_limit_and_depth_never_overflows() {
     ];
     for text in deep {
         let said: Vec<_> = read(&text).1.iter().map(|d| d.code).collect();
-        assert!(said.contains(&Code::LimitExceeded), "{:.60} {said:?}", text);
-        assert!(said.len() <= 2, "{:.60} {said:?}", text);
+        assert!(said.contains(&Code::LimitExceeded), "{text:.60} {said:?}");
+        assert!(said.len() <= 2, "{text:.60} {said:?}");
     }
     // Here each `}` is a mistake of its own, up to the limit on reports.
     assert_eq!(read(&format!("let a = {}", "( } ".repeat(n))).1.len(), 100);
