@@ -116,21 +116,24 @@ impl Build<'_> {
         Expr { kind, span: self.span(l, r) }
     }
 
-    #[expect(clippy::unused_self, reason = "called as the other actions are")]
-    pub(super) fn binary(&self, a: Expr, (op, at): (BinaryOp, Span), b: Expr) -> Expr {
-        let span = a.span.to(b.span);
-        Expr { kind: ExprKind::Binary(op, at, Box::new(a), Box::new(b)), span }
+    pub(super) fn boxed(&self, l: u32, kind: ExprKind, r: u32) -> Box<Expr> {
+        Box::new(self.expr(l, kind, r))
     }
 
-    pub(super) fn suffix(&self, l: u32, e: Expr, suffix: Suffix, r: u32) -> Expr {
-        let e = Box::new(e);
+    #[expect(clippy::unused_self, reason = "called as the other actions are")]
+    pub(super) fn binary(&self, a: Box<Expr>, (op, at): (BinaryOp, Span), b: Box<Expr>) -> Box<Expr> {
+        let span = a.span.to(b.span);
+        Box::new(Expr { kind: ExprKind::Binary(op, at, a, b), span })
+    }
+
+    pub(super) fn suffix(&self, l: u32, e: Box<Expr>, suffix: Suffix, r: u32) -> Box<Expr> {
         let kind = match suffix {
             Suffix::Field(name) => ExprKind::Field(e, name),
             Suffix::Call(args) => ExprKind::Call(e, args),
             Suffix::Index(list) => ExprKind::Index(e, list),
             Suffix::With(block) => ExprKind::With(e, block),
         };
-        self.expr(l, kind, r)
+        self.boxed(l, kind, r)
     }
 
     /// A set, a record, or one of them after saying that the braces mix both.
