@@ -2,281 +2,53 @@
 //!
 //! In: an [`OpGraph`] and a [`Layout`]. Out: a [`ShardedGraph`]. It manipulates names only and never asks for a
 //! size: sizes enter as nodes of the expression graph, with obligations where they must divide.
+//!
+//! [`rules`] gives every value its rule placement, [`plan`] every op the placements it works on; [`forward`],
+//! [`backward`] and [`storage`] make the steps of each unit, [`saved`] what is kept between the two passes.
 
-use crate::diagnostics::{Code, Sink};
+mod attention;
+mod backward;
+mod build;
+mod chains;
+mod errors;
+mod forward;
+mod placement;
+mod plan;
+mod print;
+mod reshard;
+mod rules;
+mod saved;
+mod sizes;
+mod storage;
+mod types;
+mod verify;
+mod work;
+
+pub use placement::AxisUse;
+pub use print::text;
+pub use types::{
+    Broken, Bytes, Collective, CollectiveKind, Obligation, Phase, Placement, Purpose, Saved, ShardedGraph,
+    ShardedParam, ShardedUnit, Step, StepId, StepKind, Work,
+};
+pub use verify::verify;
+
+use crate::diagnostics::Sink;
 use crate::expr;
-use crate::graph::{DimId, OpGraph, OpId, RegionId, ValueId};
-use crate::layout::{AxisId, Layout};
-use crate::source::Span;
-use petgraph::graph::{DiGraph, NodeIndex};
-use smallvec::SmallVec;
+use crate::graph::{OpGraph, OpId, ValueId, ValueRole};
+use crate::layout::{AxisId, Hold, Layout};
+use backward::Gradients;
+use build::{After, Builder, Pass};
+use indexmap::{IndexMap, IndexSet};
+use petgraph::graph::DiGraph;
+use sizes::Sizes;
 
-/// Dimensions to ordered axes (outermost first), plus the axes over which the value is a partial sum.
-#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
-pub struct Placement {
-    /// Sharded dimensions, each with its axes in mesh order.
-    pub dims: Vec<(DimId, SmallVec<[AxisId; 2]>)>,
-    /// Axes over which it must still be summed.
-    pub partial: SmallVec<[AxisId; 2]>,
-}
-
-/// A condition that must hold where the layout is legal.
-#[derive(Clone, Debug)]
-pub struct Obligation {
-    /// A Bool node.
-    pub cond: expr::Id,
-    /// What breaks.
-    pub what: Broken,
-    /// Where to point.
-    pub span: Span,
-}
-
-/// What an [`Obligation`] is about, for the message.
-#[derive(Clone, Debug)]
-pub enum Broken {
-    /// `dim` does not divide over `axes`.
-    Indivisible {
-        /// The dimension.
-        dim: DimId,
-        /// Its axes.
-        axes: Vec<AxisId>,
-        /// The rule that gave the axes.
-        rule: Span,
-    },
-    /// Something else: a code and a finished sentence.
-    Other(Code, String),
-}
-
-/// A step of the partitioned program: a node of [`ShardedGraph::flow`].
-pub type StepId = NodeIndex<u32>;
-
-/// Which pass of training a step belongs to.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Phase {
-    /// Once for each microbatch.
-    Forward,
-    /// Once for each microbatch.
-    Backward,
-    /// Once a step: gradients summed, parameters gathered after the update.
-    Update,
-}
-
-/// One step on every rank.
-#[derive(Clone, Debug)]
-pub struct Step {
-    /// Compute or communicate.
-    pub kind: StepKind,
-    /// When.
-    pub phase: Phase,
-    /// The unit it belongs to.
-    pub unit: u32,
-    /// The region it belongs to.
-    pub region: RegionId,
-    /// Whether it runs again in the backward because its result is not saved.
-    pub recomputed: bool,
-    /// Where its cause is written.
-    pub span: Span,
-}
-
-/// The two kinds of step.
-#[derive(Clone, Debug)]
-pub enum StepKind {
-    /// Work on one rank.
-    Compute {
-        /// The op.
-        op: OpId,
-        /// Sizes on one rank.
-        work: Work,
-    },
-    /// A collective.
-    Collective(Collective),
-}
-
-/// Work on one rank, with local sizes.
-#[derive(Clone, Debug)]
-pub enum Work {
-    /// `batch` products of m × k by k × n.
-    Matmul {
-        /// Rows.
-        m: expr::Id,
-        /// Columns.
-        n: expr::Id,
-        /// Contracted.
-        k: expr::Id,
-        /// How many.
-        batch: expr::Id,
-    },
-    /// Fused attention.
-    Attention {
-        /// Queries on the rank.
-        q: expr::Id,
-        /// Keys on the rank.
-        kv: expr::Id,
-        /// Query heads on the rank.
-        heads: expr::Id,
-        /// Key heads on the rank.
-        kv_heads: expr::Id,
-        /// Width of q and k.
-        d_qk: expr::Id,
-        /// Width of v.
-        d_v: expr::Id,
-        /// Sequences on the rank.
-        batch: expr::Id,
-        /// Half of the pairs where causal.
-        causal: bool,
-        /// The backward of it.
-        backward: bool,
-    },
-    /// Bytes through memory and operations on them.
-    Elementwise {
-        /// Bytes read.
-        read: expr::Id,
-        /// Bytes written.
-        write: expr::Id,
-        /// FLOP.
-        flops: expr::Id,
-    },
-}
-
-/// Kinds of collective.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-#[expect(missing_docs, reason = "the field's own names")]
-pub enum CollectiveKind {
-    AllReduce,
-    AllGather,
-    ReduceScatter,
-    AllToAll,
-    /// Free: every rank keeps its own piece.
-    Slice,
-    /// Neighbours in a ring, as ring attention does.
-    Permute,
-}
-
-impl CollectiveKind {
-    /// `all-reduce`
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::AllReduce => "all-reduce",
-            Self::AllGather => "all-gather",
-            Self::ReduceScatter => "reduce-scatter",
-            Self::AllToAll => "all-to-all",
-            Self::Slice => "slice",
-            Self::Permute => "permute",
-        }
-    }
-}
-
-/// A collective over one group of ranks.
-#[derive(Clone, Debug)]
-pub struct Collective {
-    /// Its kind.
-    pub kind: CollectiveKind,
-    /// Its axes, outermost first.
-    pub axes: SmallVec<[AxisId; 2]>,
-    /// The larger of a rank's input and output, in bytes.
-    pub bytes: expr::Id,
-    /// What is moved.
-    pub value: ValueId,
-    /// What it is for.
-    pub purpose: Purpose,
-    /// Whether it sums or takes a maximum.
-    pub maximum: bool,
-}
-
-/// What a collective is for: overlaps and reports speak of these.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Purpose {
-    /// An activation or its gradient changes placement.
-    Reshard,
-    /// A stored parameter is gathered for use.
-    GatherParam,
-    /// A gradient is summed over the ranks that share the parameter.
-    ReduceGrad,
-    /// Statistics of a norm, softmax or loss.
-    Statistics,
-}
-
-/// A value kept from the forward for the backward, on one rank and for one microbatch.
-#[derive(Clone, Debug)]
-pub struct Saved {
-    /// The value.
-    pub value: ValueId,
-    /// Bytes on one rank.
-    pub bytes: expr::Id,
-    /// The region that produces it.
-    pub region: RegionId,
-    /// Where it is written.
-    pub span: Span,
-}
-
-/// A parameter on one rank.
-#[derive(Clone, Debug)]
-pub struct ShardedParam {
-    /// Position in [`crate::graph::OpGraph::params`].
-    pub param: u32,
-    /// Elements in use on one rank.
-    pub elements: expr::Id,
-    /// Placement in use.
-    pub placement: Placement,
-    /// Axes over which its gradient is a partial sum.
-    pub grad_axes: SmallVec<[AxisId; 2]>,
-    /// Elements at rest: parameter.
-    pub rest_param: expr::Id,
-    /// Elements at rest: gradient.
-    pub rest_grad: expr::Id,
-    /// Elements at rest: optimizer state.
-    pub rest_state: expr::Id,
-}
-
-/// One unit, partitioned.
-#[derive(Clone, Debug)]
-pub struct ShardedUnit {
-    /// Steps of a microbatch's forward, in order.
-    pub forward: Vec<StepId>,
-    /// Steps of a microbatch's backward, in order; recomputation first.
-    pub backward: Vec<StepId>,
-    /// Steps run once an update.
-    pub update: Vec<StepId>,
-    /// Values kept for the backward.
-    pub saved: Vec<Saved>,
-    /// Largest bytes alive at one moment of the backward beside what was saved: operands, results, gathered copies.
-    pub transient: expr::Id,
-    /// Parameters it owns.
-    pub params: Vec<ShardedParam>,
-    /// Bytes that leave it for the next unit, on one rank.
-    pub boundary: expr::Id,
-}
-
-/// The partitioned program.
-#[derive(Clone, Debug)]
-pub struct ShardedGraph {
-    /// Steps and their order of dependence.
-    pub flow: DiGraph<Step, (), u32>,
-    /// One entry for each unit of the op graph.
-    pub units: Vec<ShardedUnit>,
-    /// Placement of each value, by [`ValueId`].
-    pub placements: Vec<Placement>,
-    /// What must hold.
-    pub obligations: Vec<Obligation>,
-}
-
-/// Bytes of an element in each class; a fraction where a block shares a scale.
-#[derive(Clone, Debug)]
-pub struct Bytes {
-    /// Parameters at rest and in use.
-    pub param: f64,
-    /// Saved activations.
-    pub act: f64,
-    /// Activation collectives.
-    pub wire: f64,
-    /// Gradient buffer.
-    pub grad: f64,
-    /// Gradient reduction on the wire.
-    pub reduce: f64,
-    /// Parameter gathers on the wire.
-    pub gather: f64,
-    /// Logits.
-    pub logits: f64,
+/// What is fixed from outside instead of by the rules: for comparing with programs that state placements.
+#[derive(Clone, Default, Debug)]
+pub struct Fixed {
+    /// Values and their placements, whatever the rules say.
+    pub placements: Vec<(ValueId, Placement)>,
+    /// Values whose gradient is given; without any, the backward starts at the losses.
+    pub seeds: Vec<ValueId>,
 }
 
 /// Partitions `graph` by the rules of `layout`.
@@ -287,6 +59,195 @@ pub fn partition(
     exprs: &mut expr::Graph,
     sink: &mut Sink,
 ) -> ShardedGraph {
-    let _ = (graph, layout, bytes, exprs, sink);
-    ShardedGraph { flow: DiGraph::default(), units: Vec::new(), placements: Vec::new(), obligations: Vec::new() }
+    partition_with(graph, layout, bytes, exprs, sink, &Fixed::default())
+}
+
+/// Partitions `graph` by the rules of `layout`, but for what is fixed.
+pub fn partition_with(
+    graph: &OpGraph,
+    layout: &Layout,
+    bytes: &Bytes,
+    exprs: &mut expr::Graph,
+    sink: &mut Sink,
+    fixed: &Fixed,
+) -> ShardedGraph {
+    let errors = sink.error_count();
+    let mut ruled = rules::place(graph, layout, sink);
+    for (value, placement) in &fixed.placements {
+        ruled.placements[value.0 as usize] = placement.clone();
+    }
+    let plan = plan::plan(graph, layout, &ruled, sink);
+    let reason = |dim, axis| ruled.reasons.get(&(dim, axis)).copied();
+    let rests = storage::rests(graph, layout, &plan.rest, &reason, sink);
+    let sizes = Sizes::new(graph, layout, bytes, exprs, ruled.reasons.clone());
+    let made = vec![After::new(); graph.values.len()];
+    let flow = DiGraph::default();
+    let (kept, losses) = (IndexMap::new(), Vec::new());
+    let mut builder = Builder { graph, layout, plan: &plan, sizes, flow, made, kept, losses };
+    let units = builder.units(&rests, fixed);
+    let Builder { sizes, flow, .. } = builder;
+    let obligations = sizes.obligations;
+    let sharded = ShardedGraph { flow, units, placements: plan.rest.clone(), obligations };
+    if cfg!(debug_assertions) && sink.error_count() == errors {
+        let broken = verify::check(graph, layout, &plan, &sharded);
+        debug_assert!(broken.is_empty(), "partition broke its own rules:\n{}", broken.join("\n"));
+    }
+    sharded
+}
+
+/// What one unit has in hand while its steps are made.
+struct UnitPart {
+    /// Its ops in program order; of a chain, the last.
+    ops: Vec<OpId>,
+    /// The parameters it uses.
+    params: IndexSet<ValueId>,
+    unit: ShardedUnit,
+}
+
+impl Builder<'_> {
+    fn units(&mut self, rests: &[storage::Rest], fixed: &Fixed) -> Vec<ShardedUnit> {
+        let mut parts = self.forwards(rests);
+        let grad_axes = self.backwards(&mut parts, rests, fixed);
+        self.updates(&mut parts, rests, &grad_axes);
+        parts.into_iter().map(|p| p.unit).collect()
+    }
+
+    /// The forward of every unit, in order.
+    fn forwards(&mut self, rests: &[storage::Rest]) -> Vec<UnitPart> {
+        let mut ops = vec![Vec::new(); self.graph.units.len()];
+        let mut params = vec![IndexSet::new(); self.graph.units.len()];
+        for (id, op) in self.graph.ops() {
+            if self.plan.tail[id.index()] == id {
+                ops[op.unit as usize].push(id);
+            }
+            params[op.unit as usize].extend(op.inputs.iter().copied().filter(|v| self.is_param(*v)));
+        }
+        let boundaries = self.boundaries();
+        let mut parts = Vec::new();
+        for (at, ((ops, params), boundary)) in ops.into_iter().zip(params).zip(boundaries).enumerate() {
+            let unit = at as u32;
+            let mut pass = Pass::new(Phase::Forward, unit, false);
+            self.gather(&mut pass, &params, rests, |hold| hold != Hold::Step);
+            self.forward(&mut pass, &ops);
+            let zero = self.sizes.exprs.int(0);
+            let unit = ShardedUnit {
+                forward: pass.steps,
+                backward: Vec::new(),
+                update: Vec::new(),
+                saved: Vec::new(),
+                transient: zero,
+                params: Vec::new(),
+                boundary,
+            };
+            parts.push(UnitPart { ops, params, unit });
+        }
+        parts
+    }
+
+    /// The backward of every unit, last first. Hands back the axes each parameter's gradient is partial over, and the
+    /// steps that made it, by unit that used it.
+    fn backwards(&mut self, parts: &mut [UnitPart], rests: &[storage::Rest], fixed: &Fixed) -> ParamGrads {
+        let mut grads = Gradients::default();
+        let mut seeds = fixed.seeds.clone();
+        if seeds.is_empty() {
+            let losses = self.graph.ops().map(|(_, op)| op.output);
+            seeds = losses.filter(|v| self.graph.value(*v).role == ValueRole::Loss).collect();
+        }
+        for seed in &seeds {
+            grads.values.insert(*seed, vec![(self.plan.rest(*seed).summed(), After::new())]);
+        }
+        let mut out = ParamGrads::new();
+        if seeds.is_empty() {
+            return out;
+        }
+        for (at, part) in parts.iter_mut().enumerate().rev() {
+            let unit = at as u32;
+            let kept = self.kept(unit, &part.ops);
+            let mut pass = Pass::new(Phase::Backward, unit, false);
+            self.gather(&mut pass, &part.params, rests, |hold| hold == Hold::Layer);
+            // What runs again comes first; its copies are its own, but for those that are kept.
+            let mut again = Pass::new(Phase::Backward, unit, true);
+            again.made.clone_from(&pass.made);
+            self.forward(&mut again, &kept.again);
+            pass.steps.extend(again.steps);
+            pass.made.extend(again.made);
+            let working = self.backward(&mut pass, &part.ops, &mut grads);
+            let remade: Vec<_> = kept.remade.iter().map(|(v, p)| self.mem(*v, p)).collect();
+            let remade = self.sizes.exprs.sum(remade);
+            part.unit.transient = self.sizes.exprs.add(remade, working);
+            part.unit.saved = kept.saved;
+            let used = self.param_terms(&mut pass, &mut grads);
+            self.reduce(&mut pass, &used, rests);
+            for (value, axes, after) in used {
+                let after = pass.made.get(&value).cloned().unwrap_or(after);
+                out.entry(value).or_default().push((unit, axes, after));
+            }
+            part.unit.backward = pass.steps;
+        }
+        out
+    }
+
+    /// What is done once an update, in every unit.
+    fn updates(&mut self, parts: &mut [UnitPart], rests: &[storage::Rest], grads: &ParamGrads) {
+        let mut users: IndexMap<ValueId, Vec<u32>> = IndexMap::new();
+        for (at, part) in parts.iter().enumerate() {
+            for value in &part.params {
+                users.entry(*value).or_default().push(at as u32);
+            }
+        }
+        let mut owned: Vec<Vec<ValueId>> = vec![Vec::new(); parts.len()];
+        for parameter in &self.graph.params {
+            owned[parameter.unit as usize].push(parameter.value);
+        }
+        for (at, (part, owned)) in parts.iter_mut().zip(owned).enumerate() {
+            let unit = at as u32;
+            let mut pass = Pass::new(Phase::Update, unit, false);
+            self.gather(&mut pass, &part.params, rests, |hold| hold == Hold::Step);
+            let mut used = Vec::new();
+            for value in &owned {
+                let terms = grads.get(value).map_or(&[][..], Vec::as_slice);
+                let (axes, after) = merged(terms);
+                let rest = &rests[self.param_index(*value)];
+                let users = users.get(value).cloned().unwrap_or_default();
+                part.unit.params.push(self.sharded_param(*value, rest, &axes, users));
+                used.push((*value, axes, after));
+            }
+            if !grads.is_empty() {
+                self.reduce(&mut pass, &used, rests);
+                self.after_update(&mut pass, &owned, rests);
+            }
+            self.sum_losses(&mut pass);
+            part.unit.update = pass.steps;
+        }
+    }
+
+    /// For each unit, bytes of activations made in it or before and used after it.
+    fn boundaries(&mut self) -> Vec<expr::Id> {
+        let mut live = vec![Vec::new(); self.graph.units.len()];
+        for (_, op) in self.graph.ops() {
+            let users = self.plan.uses[op.output.0 as usize].iter().map(|(user, _)| self.graph.flow[*user].unit);
+            let Some(last) = users.max().filter(|last| *last > op.unit) else { continue };
+            let place = self.plan.rest(op.output).clone();
+            let bytes = self.sizes.wire(op.output, &place);
+            for unit in op.unit..last {
+                live[unit as usize].push(bytes);
+            }
+        }
+        live.into_iter().map(|bytes| self.sizes.exprs.sum(bytes)).collect()
+    }
+}
+
+/// By parameter: each unit that used it, the axes its gradient there is partial over, the steps that made it.
+type ParamGrads = IndexMap<ValueId, Vec<(u32, Vec<AxisId>, After)>>;
+
+/// The axes over which a gradient still has to be summed, and all the steps it waits for.
+fn merged(terms: &[(u32, Vec<AxisId>, After)]) -> (Vec<AxisId>, After) {
+    let mut axes: Vec<_> = terms.iter().flat_map(|(_, axes, _)| axes.iter().copied()).collect();
+    axes.sort();
+    axes.dedup();
+    let mut after = After::new();
+    for (_, _, more) in terms {
+        build::join(&mut after, more);
+    }
+    (axes, after)
 }

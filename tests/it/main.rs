@@ -9,8 +9,12 @@
     reason = "tests read files, run the command, and fail by panicking"
 )]
 
+mod eval;
 mod files;
+mod llama;
 mod megatron_rules;
+mod oracle;
+mod partition;
 mod plan_json;
 mod report;
 mod sample_plans;

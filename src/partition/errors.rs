@@ -1,0 +1,76 @@
+//! Wording of everything partitioning has to say.
+
+use crate::diagnostics::{Code, Diagnostic};
+use crate::source::Span;
+
+/// A rule none of whose dimensions exist.
+pub(super) fn rule_idle(rule: Span, dims: &[String]) -> Diagnostic {
+    let list = dims.iter().map(|d| format!("`{d}`")).collect::<Vec<_>>().join(", ");
+    Diagnostic::new(
+        Code::RuleIdle,
+        format!("this rule matches nothing: the model has no dimension {list}"),
+        rule,
+        "shards nothing",
+    )
+}
+
+/// What [`shard_conflict`] tells.
+pub(super) struct Conflict {
+    /// The parameter, described.
+    pub(super) param: String,
+    /// The parameter's dimension that the axis splits.
+    pub(super) dim: String,
+    /// The axis.
+    pub(super) axis: String,
+    /// The other operand and its dimension on the same axis, described.
+    pub(super) other: Option<(String, String)>,
+    /// Whether that dimension comes with the data, so that FSDP may have been meant.
+    pub(super) data: bool,
+    /// The operation.
+    pub(super) op: Span,
+    /// The rule that gave the axis to the parameter.
+    pub(super) rule: Option<Span>,
+}
+
+/// A parameter would have to move to be used.
+pub(super) fn shard_conflict(c: &Conflict) -> Diagnostic {
+    let message = format!("`{}` is split over `{}` where its use needs it whole", c.param, c.axis);
+    let mut d = Diagnostic::new(Code::ShardConflict, message, c.rule.unwrap_or(c.op), "gives the axis away here");
+    if c.rule.is_some() {
+        d = d.label(c.op, "used here");
+    }
+    d = d.note(format!("`{}` is given `{}`; a parameter never moves to be used", c.dim, c.axis));
+    if let Some((other, dim)) = &c.other {
+        d = d.note(format!("`{}` already splits `{dim}` of `{other}`", c.axis));
+    }
+    if c.data {
+        d.help(format!("FSDP keeps the parameter whole in use: `store param over {}`", c.axis))
+    } else {
+        d.help(format!("name another dimension of the parameter for `{}`, or none", c.axis))
+    }
+}
+
+/// A class is stored over an axis its use is already split over.
+pub(super) fn store_conflict(store: Span, axis: &str, param: &str, dim: &str, rule: Option<Span>) -> Diagnostic {
+    let message = format!("`{param}` is already split over `{axis}` in use");
+    let mut d = Diagnostic::new(Code::StoreConflict, message, store, "stored over it again");
+    if let Some(rule) = rule {
+        d = d.label(rule, format!("`{axis}` splits `{dim}` here"));
+    }
+    d.help(format!("leave `{axis}` out of this `store`, or give these parameters a `store` of their own inside `in`"))
+}
+
+/// Attention over a sharded sequence without a method.
+pub(super) fn attention_method(op: Span, seq: &str, axis: &str, rule: Option<Span>) -> Diagnostic {
+    let message = format!("attention needs all of `{seq}`, and `{axis}` splits it");
+    let mut d = Diagnostic::new(Code::AttentionMethod, message, op, "each query meets every key");
+    if let Some(rule) = rule {
+        d = d.label(rule, format!("`{axis}` splits `{seq}` here"));
+    }
+    d.help(format!("add `attention over {axis} via ring(zigzag)`"))
+}
+
+/// Something the language allows and the compiler does not do yet.
+pub(super) fn not_supported(span: Span, what: &str) -> Diagnostic {
+    Diagnostic::new(Code::NotSupported, format!("not supported yet: {what}"), span, "")
+}

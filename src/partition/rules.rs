@@ -1,0 +1,78 @@
+//! The rule placement of every value: the first applicable rule of the innermost scope decides each axis.
+
+use super::placement::AxisUse;
+use super::{Placement, errors};
+use crate::diagnostics::Sink;
+use crate::graph::{DimId, OpGraph, Value};
+use crate::layout::{Action, AxisId, Class, Layout, Rule};
+use crate::source::Span;
+use indexmap::IndexMap;
+
+/// The rule placements, and which rule first gave an axis to a dimension.
+#[derive(Default, Debug)]
+pub(super) struct Ruled {
+    pub(super) placements: Vec<Placement>,
+    pub(super) reasons: IndexMap<(DimId, AxisId), Span>,
+}
+
+/// Places every value of `graph`; a rule that speaks of no dimension of the model is warned about.
+pub(super) fn place(graph: &OpGraph, layout: &Layout, sink: &mut Sink) -> Ruled {
+    for rule in &layout.rules {
+        if let Action::Shard { dims, otherwise, .. } = &rule.action {
+            let known = |name: &String| graph.dims.iter().any(|d| d.name == *name);
+            if !dims.iter().chain(otherwise).any(known) {
+                sink.warn(errors::rule_idle(rule.span, dims));
+            }
+        }
+    }
+    let mut ruled = Ruled::default();
+    for value in &graph.values {
+        let mut placement = Placement::default();
+        for axis in layout.axis_ids().filter(|a| layout.pipeline != Some(*a)) {
+            if let Some((dim, rule)) = decide(graph, layout, value, axis) {
+                ruled.reasons.entry((dim, axis)).or_insert(rule);
+                placement = placement.with(axis, AxisUse::Split(dim));
+            }
+        }
+        ruled.placements.push(placement);
+    }
+    ruled
+}
+
+/// The dimension `axis` splits in `value`, and the rule that says so.
+fn decide(graph: &OpGraph, layout: &Layout, value: &Value, axis: AxisId) -> Option<(DimId, Span)> {
+    let path = &graph.regions[value.region.0 as usize].path;
+    let speaking = layout.rules.iter().filter(|r| r.axes.contains(&axis));
+    let mut rules: Vec<_> = speaking.filter_map(|r| Some((r.scope.depth(path)?, r))).collect();
+    // Stable: within one scope the text order stays.
+    rules.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
+    let verdicts = rules.into_iter().map(|(_, rule)| (applies(graph, value, rule), rule));
+    match verdicts.into_iter().find(|(verdict, _)| *verdict != Verdict::Silent)? {
+        (Verdict::Split(dim), rule) => Some((dim, rule.span)),
+        (Verdict::Silent | Verdict::Whole, _) => None,
+    }
+}
+
+/// What a rule says of a value.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Verdict {
+    /// It does not apply.
+    Silent,
+    /// The value stays whole.
+    Whole,
+    /// The axis splits this dimension.
+    Split(DimId),
+}
+
+fn applies(graph: &OpGraph, value: &Value, rule: &Rule) -> Verdict {
+    let class = value.role.class();
+    let has = |name: &String| value.dims.iter().copied().find(|d| graph.dim(*d).name == *name);
+    match &rule.action {
+        Action::Replicate { classes } if classes.contains(&class) => Verdict::Whole,
+        Action::Shard { dims, classes, otherwise } if classes.contains(&class) => {
+            let next = if class == Class::Act { otherwise.as_slice() } else { &[] };
+            dims.iter().chain(next).find_map(has).map_or(Verdict::Silent, Verdict::Split)
+        }
+        Action::Replicate { .. } | Action::Shard { .. } => Verdict::Silent,
+    }
+}

@@ -1,0 +1,173 @@
+//! What the backward needs again: what is saved of it, and what is computed again.
+
+use super::build::Builder;
+use super::sizes::STATISTIC_BYTES;
+use super::{Placement, Saved, chains, storage};
+use crate::graph::{OpId, OpKind, RegionId, ValueId, ValueRole};
+use crate::layout::RecomputeWhat;
+use indexmap::{IndexMap, IndexSet};
+
+/// What one unit keeps and what it computes again.
+#[derive(Default, Debug)]
+pub(super) struct Kept {
+    /// Values kept, in program order of their first use.
+    pub(super) saved: Vec<Saved>,
+    /// Ops that run again, in program order; of a chain, its last.
+    pub(super) again: Vec<OpId>,
+    /// Values the backward needs that are computed again.
+    pub(super) remade: Vec<(ValueId, Placement)>,
+}
+
+/// A region that recomputes everything: the item, and how deep into the path it reaches.
+type Scope = (usize, usize);
+
+impl Builder<'_> {
+    /// What the backward of `op` reads again, and the placement it needs it in.
+    pub(super) fn backward_reads(&self, id: OpId) -> Vec<(ValueId, Placement)> {
+        let op = &self.graph.flow[id];
+        let need = |at: usize| (op.inputs[at], self.plan.op(id).needs[at].clone());
+        let any_grad = op.inputs.iter().any(|v| self.plan.needs_grad(*v));
+        match &op.kind {
+            OpKind::Contract { .. } => {
+                // The gradient of one operand needs the other.
+                let wanted = |at: usize| self.plan.needs_grad(op.inputs[1 - at]);
+                (0..2).filter(|at| wanted(*at)).map(need).collect()
+            }
+            OpKind::Map(_) => {
+                let inputs = chains::inputs(self.graph, self.plan, id);
+                let grads = inputs.iter().any(|i| self.plan.needs_grad(i.value));
+                let kept = inputs.into_iter().filter(|i| i.kept && grads);
+                kept.map(|i| (i.value, self.plan.op(i.op).needs[i.operand].clone())).collect()
+            }
+            OpKind::Norm { .. } | OpKind::CrossEntropy { .. } if any_grad => vec![need(0)],
+            OpKind::Softmax { .. } if any_grad => vec![(op.output, self.plan.rest(op.output).clone())],
+            OpKind::Attention(_) if any_grad => {
+                let mut reads: Vec<_> = (0..op.inputs.len()).map(need).collect();
+                reads.push((op.output, self.plan.rest(op.output).clone()));
+                reads
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Decides what `unit`, whose ops are `ops` (last ops of their chains), keeps.
+    pub(super) fn kept(&mut self, unit: u32, ops: &[OpId]) -> Kept {
+        // What the backward needs, each value once; where gathered copies stay, as needed.
+        let mut needed: IndexMap<ValueId, Placement> = IndexMap::new();
+        for id in ops {
+            let keep = storage::keeps_gathered(self.graph, self.layout, self.graph.flow[*id].region);
+            for (value, need) in self.backward_reads(*id) {
+                if matches!(self.graph.value(value).role, ValueRole::Param(_)) {
+                    continue;
+                }
+                let place = if keep { need } else { self.plan.rest(value).clone() };
+                needed.entry(value).or_insert(place);
+            }
+        }
+        let mut save: IndexMap<ValueId, Placement> = IndexMap::new();
+        let mut again: IndexSet<OpId> = IndexSet::new();
+        let scopes: IndexMap<OpId, Option<Scope>> =
+            ops.iter().map(|id| (*id, self.recompute_scope(unit, self.graph.flow[*id].region))).collect();
+        let producer = |v: ValueId| {
+            let op = self.graph.producer(v).filter(|p| self.graph.flow[*p].unit == unit)?;
+            Some(self.plan.tail[op.index()])
+        };
+        let mut wanted: Vec<ValueId> = Vec::new();
+        for id in ops {
+            let Some(scope) = scopes[id] else { continue };
+            again.insert(*id);
+            for (value, _) in self.reads(*id) {
+                let inside = producer(value).is_some_and(|p| scopes.get(&p).copied().flatten() == Some(scope));
+                if !inside {
+                    wanted.push(value);
+                }
+            }
+        }
+        let entering: IndexSet<ValueId> = wanted.iter().copied().collect();
+        wanted.extend(needed.keys().copied());
+        let mut seen: IndexSet<ValueId> = IndexSet::new();
+        while let Some(value) = wanted.pop() {
+            let role = self.graph.value(value).role;
+            let held =
+                matches!(role, ValueRole::Param(_)) || (role == ValueRole::Input && !needed.contains_key(&value));
+            if held || !seen.insert(value) {
+                continue;
+            }
+            let place = needed.get(&value).unwrap_or_else(|| self.plan.rest(value)).clone();
+            let Some(op) = producer(value) else {
+                save.insert(value, place);
+                continue;
+            };
+            let in_scope = scopes.get(&op).copied().flatten().is_some();
+            let named = self.recomputed_by_name(unit, value);
+            if in_scope && !entering.contains(&value) {
+                continue;
+            }
+            if !named && (needed.contains_key(&value) || entering.contains(&value)) {
+                save.insert(value, place);
+                continue;
+            }
+            again.insert(op);
+            wanted.extend(self.reads(op).into_iter().map(|(v, _)| v));
+        }
+        let remade = needed.iter().filter(|(v, _)| !save.contains_key(*v));
+        let remade: Vec<_> = remade.map(|(v, p)| (*v, p.clone())).collect();
+        save.sort_keys();
+        let mut saved: Vec<_> = Vec::new();
+        for (value, place) in save {
+            saved.push(self.save(value, &place));
+        }
+        for id in ops {
+            let statistic = self.attention_statistic(*id);
+            saved.extend(statistic.filter(|_| !again.contains(id)));
+        }
+        again.sort();
+        Kept { saved, again: again.into_iter().collect(), remade }
+    }
+
+    fn save(&mut self, value: ValueId, place: &Placement) -> Saved {
+        let bytes = self.sizes.held(value, place);
+        let v = self.graph.value(value);
+        Saved { value, bytes, region: v.region, span: v.span }
+    }
+
+    /// One fp32 for each row of an attention.
+    fn attention_statistic(&mut self, id: OpId) -> Option<Saved> {
+        let graph = self.graph;
+        let op = &graph.flow[id];
+        let OpKind::Attention(a) = &op.kind else { return None };
+        if !op.inputs.iter().any(|v| self.plan.needs_grad(*v)) {
+            return None;
+        }
+        let natural = self.plan.op(id).natural.clone();
+        let rows: Vec<_> =
+            graph.value(op.output).dims.iter().copied().filter(|d| *d != a.value_dim && *d != a.head_dim).collect();
+        let rows = self.sizes.elements_of(&rows, &natural);
+        let bytes = self.sizes.times(rows, STATISTIC_BYTES);
+        Some(Saved { value: op.output, bytes, region: op.region, span: op.span })
+    }
+
+    /// The region that recomputes everything around `region`: the innermost item, later text first.
+    fn recompute_scope(&self, unit: u32, region: RegionId) -> Option<Scope> {
+        let path = &self.graph.regions[region.0 as usize].path;
+        let repeated = self.graph.units[unit as usize].repeated;
+        let items = self.layout.recompute.iter().enumerate().filter(|(_, r)| repeated || !r.scope.is_everywhere());
+        let items = items.filter_map(|(i, r)| Some((r.scope.depth(path)?, i, &r.what)));
+        let whole = items.filter(|(_, _, what)| !matches!(what, RecomputeWhat::Values(_)));
+        let (depth, item, what) = whole.max_by_key(|(depth, i, _)| (*depth, *i))?;
+        (*what == RecomputeWhat::All).then_some((item, depth))
+    }
+
+    /// Whether an item names `value`; lists of nested scopes add up.
+    fn recomputed_by_name(&self, unit: u32, value: ValueId) -> bool {
+        let value = self.graph.value(value);
+        let path = &self.graph.regions[value.region.0 as usize].path;
+        let repeated = self.graph.units[unit as usize].repeated;
+        self.layout.recompute.iter().any(|r| match &r.what {
+            RecomputeWhat::Values(names) => {
+                (repeated || !r.scope.is_everywhere()) && r.scope.depth(path).is_some() && names.contains(&value.name)
+            }
+            RecomputeWhat::None | RecomputeWhat::All => false,
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! Sizes on one rank as nodes of the expression graph, with an obligation wherever something must divide.
+
+use super::{Broken, Bytes, Obligation, Placement};
+use crate::expr::{self, Node};
+use crate::graph::{DimId, OpGraph, ValueId, ValueRole};
+use crate::layout::{AxisId, Layout};
+use crate::source::Span;
+use indexmap::{IndexMap, IndexSet};
+
+/// Bytes of a token id.
+const ID_BYTES: f64 = 4.0;
+/// Bytes of an element of a statistic: fp32.
+pub(super) const STATISTIC_BYTES: f64 = 4.0;
+
+/// Makes sizes.
+pub(super) struct Sizes<'a> {
+    pub(super) graph: &'a OpGraph,
+    pub(super) layout: &'a Layout,
+    pub(super) bytes: &'a Bytes,
+    pub(super) exprs: &'a mut expr::Graph,
+    pub(super) obligations: Vec<Obligation>,
+    reasons: IndexMap<(DimId, AxisId), Span>,
+    seen: IndexSet<(DimId, Vec<AxisId>)>,
+}
+
+impl<'a> Sizes<'a> {
+    pub(super) fn new(
+        graph: &'a OpGraph,
+        layout: &'a Layout,
+        bytes: &'a Bytes,
+        exprs: &'a mut expr::Graph,
+        reasons: IndexMap<(DimId, AxisId), Span>,
+    ) -> Self {
+        Self { graph, layout, bytes, exprs, obligations: Vec::new(), reasons, seen: IndexSet::new() }
+    }
+
+    /// How many ranks `axes` span together.
+    pub(super) fn group(&mut self, axes: &[AxisId]) -> expr::Id {
+        let layout = self.layout;
+        self.exprs.product(axes.iter().map(|a| layout.axis(*a).size))
+    }
+
+    /// The extent of `dim` on one rank.
+    pub(super) fn local(&mut self, dim: DimId, axes: &[AxisId]) -> expr::Id {
+        let extent = self.graph.dim(dim).extent;
+        if axes.is_empty() {
+            return extent;
+        }
+        let ranks = self.group(axes);
+        if self.seen.insert((dim, axes.to_vec())) {
+            let rest = self.exprs.put(Node::Mod(extent, ranks));
+            let zero = self.exprs.int(0);
+            let cond = self.exprs.eq(rest, zero);
+            let rule = axes.iter().find_map(|a| self.reasons.get(&(dim, *a))).copied();
+            let rule = rule.unwrap_or(self.graph.dim(dim).span);
+            let what = Broken::Indivisible { dim, axes: axes.to_vec(), rule };
+            self.obligations.push(Obligation { cond, what, span: rule });
+        }
+        self.exprs.put(Node::ExactDiv(extent, ranks))
+    }
+
+    /// The product of the extents of `dims` on one rank.
+    pub(super) fn elements_of(&mut self, dims: &[DimId], place: &Placement) -> expr::Id {
+        let locals: Vec<_> = dims.iter().map(|d| self.local(*d, place.axes_of(*d))).collect();
+        self.exprs.product(locals)
+    }
+
+    /// Elements of `value` on one rank.
+    pub(super) fn elements(&mut self, value: ValueId, place: &Placement) -> expr::Id {
+        let graph = self.graph;
+        self.elements_of(&graph.value(value).dims, place)
+    }
+
+    /// `elements` × `each`; an Int where `each` is whole.
+    pub(super) fn times(&mut self, elements: expr::Id, each: f64) -> expr::Id {
+        let whole = each.fract().abs() < f64::EPSILON;
+        let each = if whole { self.exprs.int(each as i64) } else { self.exprs.real(each) };
+        self.exprs.mul(elements, each)
+    }
+
+    /// Bytes of `value` in memory on one rank.
+    pub(super) fn held(&mut self, value: ValueId, place: &Placement) -> expr::Id {
+        let each = match self.graph.value(value).role {
+            ValueRole::Input => ID_BYTES,
+            ValueRole::Param(_) => self.bytes.param,
+            ValueRole::Activation => self.bytes.act,
+            ValueRole::Logits => self.bytes.logits,
+            ValueRole::Loss => STATISTIC_BYTES,
+        };
+        let elements = self.elements(value, place);
+        self.times(elements, each)
+    }
+
+    /// Bytes of `value` or its gradient in a collective.
+    pub(super) fn wire(&mut self, value: ValueId, place: &Placement) -> expr::Id {
+        let each = match self.graph.value(value).role {
+            ValueRole::Input => ID_BYTES,
+            ValueRole::Param(_) => self.bytes.reduce,
+            ValueRole::Activation | ValueRole::Logits => self.bytes.wire,
+            ValueRole::Loss => STATISTIC_BYTES,
+        };
+        let elements = self.elements(value, place);
+        self.times(elements, each)
+    }
+}

@@ -1,0 +1,280 @@
+//! What partitioning hands on: data only.
+
+use crate::diagnostics::Code;
+use crate::expr;
+use crate::graph::{DimId, OpId, RegionId, ValueId};
+use crate::layout::AxisId;
+use crate::source::Span;
+use petgraph::graph::{DiGraph, NodeIndex};
+use smallvec::SmallVec;
+
+/// Dimensions to axes, plus the axes over which the value is a partial sum.
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Placement {
+    /// Sharded dimensions by ascending id, each with its axes in mesh order, outermost first.
+    pub dims: Vec<(DimId, SmallVec<[AxisId; 2]>)>,
+    /// Axes over which it must still be summed.
+    pub partial: SmallVec<[AxisId; 2]>,
+}
+
+/// A condition that must hold where the layout is legal.
+#[derive(Clone, Debug)]
+pub struct Obligation {
+    /// A Bool node.
+    pub cond: expr::Id,
+    /// What breaks.
+    pub what: Broken,
+    /// Where to point.
+    pub span: Span,
+}
+
+/// What an [`Obligation`] is about, for the message.
+#[derive(Clone, Debug)]
+pub enum Broken {
+    /// `dim` does not divide over `axes`.
+    Indivisible {
+        /// The dimension.
+        dim: DimId,
+        /// Its axes.
+        axes: Vec<AxisId>,
+        /// The rule that gave the axes.
+        rule: Span,
+    },
+    /// Something else: a code and a finished sentence.
+    Other(Code, String),
+}
+
+/// A step of the partitioned program: a node of [`ShardedGraph::flow`].
+pub type StepId = NodeIndex<u32>;
+
+/// Which pass of training a step belongs to.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Phase {
+    /// Once for each microbatch.
+    Forward,
+    /// Once for each microbatch.
+    Backward,
+    /// Once a step: gradients summed, parameters gathered after the update.
+    Update,
+}
+
+/// One step on every rank.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// Compute or communicate.
+    pub kind: StepKind,
+    /// When.
+    pub phase: Phase,
+    /// The unit it belongs to.
+    pub unit: u32,
+    /// The region it belongs to.
+    pub region: RegionId,
+    /// Whether it runs again in the backward because its result is not saved.
+    pub recomputed: bool,
+    /// Where its cause is written.
+    pub span: Span,
+}
+
+/// The two kinds of step.
+#[derive(Clone, Debug)]
+pub enum StepKind {
+    /// Work on one rank.
+    Compute {
+        /// The op.
+        op: OpId,
+        /// Sizes on one rank.
+        work: Work,
+    },
+    /// A collective.
+    Collective(Collective),
+}
+
+/// Work on one rank, with local sizes.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// `batch` products of m × k by k × n.
+    Matmul {
+        /// Rows.
+        m: expr::Id,
+        /// Columns.
+        n: expr::Id,
+        /// Contracted.
+        k: expr::Id,
+        /// How many.
+        batch: expr::Id,
+    },
+    /// Fused attention.
+    Attention {
+        /// Queries on the rank.
+        q: expr::Id,
+        /// Keys on the rank.
+        kv: expr::Id,
+        /// Query heads on the rank.
+        heads: expr::Id,
+        /// Key heads on the rank.
+        kv_heads: expr::Id,
+        /// Width of q and k.
+        d_qk: expr::Id,
+        /// Width of v.
+        d_v: expr::Id,
+        /// Sequences on the rank.
+        batch: expr::Id,
+        /// Half of the pairs where causal.
+        causal: bool,
+        /// The backward of it.
+        backward: bool,
+    },
+    /// Bytes through memory and operations on them.
+    Elementwise {
+        /// Bytes read.
+        read: expr::Id,
+        /// Bytes written.
+        write: expr::Id,
+        /// FLOP.
+        flops: expr::Id,
+    },
+}
+
+/// Kinds of collective.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[expect(missing_docs, reason = "the field's own names")]
+pub enum CollectiveKind {
+    AllReduce,
+    AllGather,
+    ReduceScatter,
+    AllToAll,
+    /// Free: every rank keeps its own piece.
+    Slice,
+    /// Neighbours in a ring, as ring attention does.
+    Permute,
+}
+
+impl CollectiveKind {
+    /// `all-reduce`
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AllReduce => "all-reduce",
+            Self::AllGather => "all-gather",
+            Self::ReduceScatter => "reduce-scatter",
+            Self::AllToAll => "all-to-all",
+            Self::Slice => "slice",
+            Self::Permute => "permute",
+        }
+    }
+}
+
+/// A collective over one group of ranks.
+#[derive(Clone, Debug)]
+pub struct Collective {
+    /// Its kind.
+    pub kind: CollectiveKind,
+    /// Its axes, outermost first.
+    pub axes: SmallVec<[AxisId; 2]>,
+    /// The larger of a rank's input and output, in bytes; of a permute, what a rank passes on in all its rounds,
+    /// one fewer than the ring has ranks.
+    pub bytes: expr::Id,
+    /// What is moved; of a bucket of parameters or gradients, its first parameter.
+    pub value: ValueId,
+    /// What it is for.
+    pub purpose: Purpose,
+    /// Whether it sums or takes a maximum.
+    pub maximum: bool,
+}
+
+/// What a collective is for: overlaps and reports speak of these.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Purpose {
+    /// An activation or its gradient changes placement.
+    Reshard,
+    /// A stored parameter is gathered for use.
+    GatherParam,
+    /// A gradient is summed over the ranks that share the parameter.
+    ReduceGrad,
+    /// Statistics of a norm, softmax or loss.
+    Statistics,
+}
+
+/// A value kept from the forward for the backward, on one rank and for one microbatch.
+#[derive(Clone, Debug)]
+pub struct Saved {
+    /// The value.
+    pub value: ValueId,
+    /// Bytes on one rank.
+    pub bytes: expr::Id,
+    /// The region that produces it.
+    pub region: RegionId,
+    /// Where it is written.
+    pub span: Span,
+}
+
+/// A parameter on one rank.
+#[derive(Clone, Debug)]
+pub struct ShardedParam {
+    /// Position in [`crate::graph::OpGraph::params`].
+    pub param: u32,
+    /// Elements in use on one rank.
+    pub elements: expr::Id,
+    /// Placement in use.
+    pub placement: Placement,
+    /// Units that use it, in order; more than one where it is tied.
+    pub users: Vec<u32>,
+    /// Axes over which its gradient is a partial sum.
+    pub grad_axes: SmallVec<[AxisId; 2]>,
+    /// Elements at rest: parameter.
+    pub rest_param: expr::Id,
+    /// Elements at rest: gradient.
+    pub rest_grad: expr::Id,
+    /// Elements at rest: optimizer state.
+    pub rest_state: expr::Id,
+}
+
+/// One unit, partitioned.
+#[derive(Clone, Debug)]
+pub struct ShardedUnit {
+    /// Steps of a microbatch's forward, in order.
+    pub forward: Vec<StepId>,
+    /// Steps of a microbatch's backward, in order; recomputation first.
+    pub backward: Vec<StepId>,
+    /// Steps run once an update.
+    pub update: Vec<StepId>,
+    /// Values kept for the backward.
+    pub saved: Vec<Saved>,
+    /// Largest bytes alive at one moment of the backward beside what was saved: operands, results, gathered copies.
+    pub transient: expr::Id,
+    /// Parameters it owns.
+    pub params: Vec<ShardedParam>,
+    /// Bytes that leave it for the next unit, on one rank.
+    pub boundary: expr::Id,
+}
+
+/// The partitioned program.
+#[derive(Clone, Debug)]
+pub struct ShardedGraph {
+    /// Steps and their order of dependence.
+    pub flow: DiGraph<Step, (), u32>,
+    /// One entry for each unit of the op graph.
+    pub units: Vec<ShardedUnit>,
+    /// Placement of each value, by [`ValueId`].
+    pub placements: Vec<Placement>,
+    /// What must hold.
+    pub obligations: Vec<Obligation>,
+}
+
+/// Bytes of an element in each class; a fraction where a block shares a scale.
+#[derive(Clone, Debug)]
+pub struct Bytes {
+    /// Parameters at rest and in use.
+    pub param: f64,
+    /// Saved activations.
+    pub act: f64,
+    /// Activation collectives.
+    pub wire: f64,
+    /// Gradient buffer.
+    pub grad: f64,
+    /// Gradient reduction on the wire.
+    pub reduce: f64,
+    /// Parameter gathers on the wire.
+    pub gather: f64,
+    /// Logits.
+    pub logits: f64,
+}

@@ -1,0 +1,189 @@
+//! Work of each op on one rank.
+
+use super::build::Builder;
+use super::placement::AxisUse::Split;
+use super::sizes::STATISTIC_BYTES;
+use super::{Placement, Work, chains};
+use crate::expr;
+use crate::graph::{Attention, DimId, NormKind, OpId, OpKind, ValueId};
+use indexmap::IndexSet;
+
+/// The four extents of a product of two operands.
+#[derive(Copy, Clone)]
+pub(super) struct Extents {
+    pub(super) m: expr::Id,
+    pub(super) n: expr::Id,
+    pub(super) k: expr::Id,
+    pub(super) batch: expr::Id,
+}
+
+impl Builder<'_> {
+    /// Rows, columns, depth and batch of a contraction, as its operands are needed.
+    pub(super) fn extents(&mut self, op: OpId, contracted: &[DimId]) -> Extents {
+        let graph = self.graph;
+        let o = &graph.flow[op];
+        let (a, b) = (&graph.value(o.inputs[0]).dims, &graph.value(o.inputs[1]).dims);
+        let plan = self.plan.op(op);
+        let (left, right) = (plan.needs[0].clone(), plan.needs[1].clone());
+        let pick = |from: &[DimId], f: &dyn Fn(&DimId) -> bool| from.iter().copied().filter(f).collect::<Vec<_>>();
+        let k = pick(a, &|d| contracted.contains(d));
+        let batch = pick(a, &|d| !contracted.contains(d) && b.contains(d));
+        let m = pick(a, &|d| !b.contains(d));
+        let n = pick(b, &|d| !a.contains(d));
+        Extents {
+            m: self.sizes.elements_of(&m, &left),
+            n: self.sizes.elements_of(&n, &right),
+            k: self.sizes.elements_of(&k, &left),
+            batch: self.sizes.elements_of(&batch, &left),
+        }
+    }
+
+    /// Bytes of a value in memory, as an operand or result of elementwise work.
+    pub(super) fn mem(&mut self, value: ValueId, place: &Placement) -> expr::Id {
+        self.sizes.held(value, place)
+    }
+
+    /// The forward work of an op that is no contraction and no chain; `None` where it is free.
+    pub(super) fn forward_work(&mut self, id: OpId) -> Option<Work> {
+        let graph = self.graph;
+        let op = &graph.flow[id];
+        let plan = self.plan.op(id).clone();
+        let out = op.output;
+        match &op.kind {
+            OpKind::Contract { contracted } => {
+                let Extents { m, n, k, batch } = self.extents(id, contracted);
+                Some(Work::Matmul { m, n, k, batch })
+            }
+            OpKind::Attention(a) => Some(self.attention_work(id, a, false)),
+            OpKind::Embed { .. } => {
+                let write = self.mem(out, &plan.natural);
+                let ids = self.mem(op.inputs[0], &plan.needs[0]);
+                let read = self.sizes.exprs.add(write, ids);
+                let flops = self.sizes.exprs.int(0);
+                Some(Work::Elementwise { read, write, flops })
+            }
+            OpKind::Norm { kind, .. } => {
+                let each = if *kind == NormKind::Rms { 4.0 } else { 6.0 };
+                Some(self.stream(&op.inputs, &plan.needs, &[(out, plan.natural.clone())], (out, each)))
+            }
+            OpKind::Softmax { .. } => {
+                Some(self.stream(&op.inputs, &plan.needs, &[(out, plan.natural.clone())], (out, 5.0)))
+            }
+            OpKind::CrossEntropy { .. } => Some(self.stream(&op.inputs, &plan.needs, &[], (op.inputs[0], 5.0))),
+            OpKind::Sum { .. } => {
+                Some(self.stream(&op.inputs, &plan.needs, &[(out, plan.natural.clone())], (op.inputs[0], 1.0)))
+            }
+            OpKind::Map(_)
+            | OpKind::Take { .. }
+            | OpKind::Rename { .. }
+            | OpKind::Split { .. }
+            | OpKind::Merge { .. } => None,
+        }
+    }
+
+    /// Reads `inputs`, writes `outputs`, does so many FLOP for each element of a value.
+    fn stream(
+        &mut self,
+        inputs: &[ValueId],
+        needs: &[Placement],
+        outputs: &[(ValueId, Placement)],
+        (counted, each): (ValueId, f64),
+    ) -> Work {
+        let read: Vec<_> = inputs.iter().zip(needs).map(|(v, p)| self.mem(*v, p)).collect();
+        let write: Vec<_> = outputs.iter().map(|(v, p)| self.mem(*v, p)).collect();
+        let known = inputs.iter().copied().zip(needs).chain(outputs.iter().map(|(v, p)| (*v, p)));
+        let place = known.into_iter().find(|(v, _)| *v == counted).map(|(_, p)| p.clone()).unwrap_or_default();
+        let elements = self.sizes.elements(counted, &place);
+        let flops = self.sizes.times(elements, each);
+        let (read, write) = (self.sizes.exprs.sum(read), self.sizes.exprs.sum(write));
+        Work::Elementwise { read, write, flops }
+    }
+
+    /// The work of a chain: one kernel. The backward reads what it kept and the result's gradient.
+    pub(super) fn chain_work(&mut self, tail: OpId, backward: bool) -> Work {
+        let graph = self.graph;
+        let out = graph.flow[tail].output;
+        let natural = self.plan.op(tail).natural.summed();
+        let result = self.mem(out, &natural);
+        let (mut read, mut write) = (Vec::new(), Vec::new());
+        let inputs = chains::inputs(graph, self.plan, tail);
+        let mut seen: IndexSet<ValueId> = IndexSet::new();
+        for input in inputs {
+            if !seen.insert(input.value) {
+                continue;
+            }
+            let need = self.plan.op(input.op).needs[input.operand].clone();
+            let bytes = self.mem(input.value, &need);
+            if !backward {
+                read.push(bytes);
+                continue;
+            }
+            if input.kept {
+                read.push(bytes);
+            }
+            if self.plan.needs_grad(input.value) {
+                write.push(bytes);
+            }
+        }
+        if backward {
+            read.push(result);
+        } else {
+            write.push(result);
+        }
+        let mut each = 0.0;
+        for member in &self.plan.members[&tail] {
+            if let OpKind::Map(f) = graph.flow[*member].kind {
+                each += chains::flops(f);
+            }
+        }
+        let elements = self.sizes.elements(out, &natural);
+        let flops = self.sizes.times(elements, if backward { 2.0 * each } else { each });
+        let (read, write) = (self.sizes.exprs.sum(read), self.sizes.exprs.sum(write));
+        Work::Elementwise { read, write, flops }
+    }
+
+    /// Attention as q and the keys are placed. Every key the queries of a rank meet counts, the ones that come round
+    /// included.
+    pub(super) fn attention_work(&mut self, id: OpId, a: &Attention, backward: bool) -> Work {
+        let graph = self.graph;
+        let op = &graph.flow[id];
+        let needs = self.plan.op(id).needs.clone();
+        let [q, k, v] = &needs[..] else {
+            let zero = self.sizes.exprs.int(0);
+            return Work::Elementwise { read: zero, write: zero, flops: zero };
+        };
+        let rest = graph.value(op.inputs[0]).dims.iter().copied();
+        let batch: Vec<_> = rest.filter(|d| ![a.sequence, a.heads, a.head_dim].contains(d)).collect();
+        let rings = super::attention::ring_axes(self.layout, a, k);
+        let whole_keys = rings.iter().fold(k.clone(), |p, x| p.with(*x, super::placement::AxisUse::Whole));
+        Work::Attention {
+            q: self.sizes.local(a.sequence, q.axes_of(a.sequence)),
+            kv: self.sizes.local(a.sequence, whole_keys.axes_of(a.sequence)),
+            heads: self.sizes.local(a.heads, q.axes_of(a.heads)),
+            kv_heads: self.sizes.local(a.kv_heads, k.axes_of(a.kv_heads)),
+            d_qk: self.sizes.local(a.head_dim, q.axes_of(a.head_dim)),
+            d_v: self.sizes.local(a.value_dim, v.axes_of(a.value_dim)),
+            batch: self.sizes.elements_of(&batch, q),
+            causal: a.causal,
+            backward,
+        }
+    }
+
+    /// Bytes of the fp32 statistics of an op: one for each row, or two where mean and variance are kept.
+    pub(super) fn statistic_bytes(&mut self, id: OpId, over: DimId) -> expr::Id {
+        let graph = self.graph;
+        let op = &graph.flow[id];
+        let x = op.inputs[0];
+        let need = self.plan.op(id).needs[0].clone();
+        let dims: Vec<_> = graph.value(x).dims.iter().copied().filter(|d| *d != over).collect();
+        let rows = self.sizes.elements_of(&dims, &need);
+        let two = matches!(op.kind, OpKind::Norm { kind: NormKind::Layer, .. });
+        self.sizes.times(rows, if two { 2.0 * STATISTIC_BYTES } else { STATISTIC_BYTES })
+    }
+
+    /// The axes that split the dimension an op keeps statistics over.
+    pub(super) fn statistic_axes(&self, id: OpId, over: DimId) -> Vec<crate::layout::AxisId> {
+        let need = &self.plan.op(id).needs[0];
+        self.layout.axis_ids().filter(|a| need.on(*a) == Split(over)).collect()
+    }
+}

@@ -1,0 +1,388 @@
+//! Partitioning against hand calculations. Sizes are per rank and microbatch; activations are bf16, gradients fp32.
+
+use crate::llama::{Setup, extent, span};
+use parc::diagnostics::Code;
+use parc::graph::{MapFn, NormKind, OpKind, ValueRole};
+use parc::layout::{AttentionMethod, AttentionVia, Class, Hold, RecomputeWhat};
+use parc::partition::{Broken, Phase, StepKind, Work, text};
+
+const EMBED: usize = 0;
+const DECODER: usize = 1;
+const HEAD: usize = 2;
+
+/// Bytes of the residual stream of one data-parallel rank.
+fn residual(dp: f64) -> f64 {
+    extent("B") / dp * extent("S") * extent("H") * 2.0
+}
+
+/// Parameters of a layer that tensor parallelism splits: attention and MLP.
+fn split_params() -> f64 {
+    let (h, n, k, d, f) = (extent("H"), extent("N"), extent("K"), extent("D"), extent("F"));
+    h * n * d * 2.0 + h * k * d * 2.0 + 3.0 * h * f
+}
+
+fn times(n: usize, line: String) -> Vec<String> {
+    vec![line; n]
+}
+
+/// Shoeybi et al. 2019, section 3: two all-reduces of the residual in the forward of a layer, two in the backward.
+#[test]
+fn tensor_parallel_layers_reduce_four_times() {
+    let mut s = Setup::llama(&[("dp", 2), ("tp", 4)]).shard("B", "dp", "").shard("N K F V", "tp", "");
+    let sharded = s.sharded();
+    let all_reduce = format!("all-reduce tp {}", residual(2.0));
+    let layer = &sharded.units[DECODER];
+    assert_eq!(s.collectives(&sharded, &layer.forward), times(2, all_reduce.clone()));
+    assert_eq!(s.collectives(&sharded, &layer.backward), times(2, all_reduce.clone()));
+    // The embedding's lookup is one more, its backward none; the head's input gradient one, the loss three of fp32 rows.
+    assert_eq!(s.collectives(&sharded, &sharded.units[EMBED].forward), times(1, all_reduce.clone()));
+    assert!(s.collectives(&sharded, &sharded.units[EMBED].backward).is_empty());
+    let rows = extent("B") / 2.0 * extent("S") * 4.0;
+    assert_eq!(s.collectives(&sharded, &sharded.units[HEAD].forward), times(3, format!("all-reduce tp {rows}")));
+    assert_eq!(s.collectives(&sharded, &sharded.units[HEAD].backward), times(1, all_reduce));
+    // Gradients over dp, once an update, in one bucket a layer: split parameters and two whole gains.
+    let gradients = (split_params() / 4.0 + 2.0 * extent("H")) * 4.0;
+    assert_eq!(s.collectives(&sharded, &layer.update), [format!("all-reduce dp {gradients}")]);
+}
+
+/// Korthikanti et al. 2022, section 4.2.2: each all-reduce becomes an all-gather and a reduce-scatter of the same
+/// size; what was gathered for a weight gradient is gathered again.
+#[test]
+fn sequence_parallel_gathers_and_scatters() {
+    let layout = |s: Setup| s.shard("B", "dp", "").shard("N K F V", "tp", "S");
+    let mesh = [("dp", 2), ("tp", 4)];
+    let mut s = layout(Setup::llama(&mesh));
+    let sharded = s.sharded();
+    let gather = format!("all-gather tp {}", residual(2.0));
+    let scatter = format!("reduce-scatter tp {}", residual(2.0));
+    let layer = &sharded.units[DECODER];
+    let pairs = [&gather, &scatter, &gather, &scatter].map(Clone::clone);
+    assert_eq!(s.collectives(&sharded, &layer.forward), pairs);
+    // From the end: the gradient of the MLP's result is gathered, then its input again, then scattered.
+    let backward = [&gather, &gather, &scatter, &gather, &gather, &scatter].map(Clone::clone);
+    assert_eq!(s.collectives(&sharded, &layer.backward), backward);
+    // The gains see a part of the sequence each: their gradient is partial over tp as well.
+    let gains = 2.0 * extent("H") * 4.0;
+    let split = split_params() / 4.0 * 4.0;
+    let update = s.collectives(&sharded, &layer.update);
+    assert_eq!(update, [format!("all-reduce dp+tp {gains}"), format!("all-reduce dp {split}")]);
+
+    let mut kept = layout(Setup::llama(&mesh)).keep_gathered();
+    let sharded = kept.sharded();
+    let backward = [&gather, &scatter, &gather, &scatter].map(Clone::clone);
+    assert_eq!(kept.collectives(&sharded, &sharded.units[DECODER].backward), backward);
+}
+
+/// Rajbhandari et al. 2019, section 5.1: with the optimizer state split, gradients are reduce-scattered and the
+/// updated parameters all-gathered, as many bytes as the all-reduce had where both are of one dtype.
+#[test]
+fn zero_1_scatters_gradients_and_gathers_parameters_once_an_update() {
+    let mut s = Setup::llama(&[("dp", 4)]).shard("B", "dp", "").store(&[Class::State], "dp", Hold::Layer);
+    let sharded = s.sharded();
+    let layer = &sharded.units[DECODER];
+    let params = split_params() + 2.0 * extent("H");
+    let update = s.collectives(&sharded, &layer.update);
+    assert_eq!(update, [format!("reduce-scatter dp {}", params * 4.0), format!("all-gather dp {}", params * 2.0)]);
+    assert!(s.collectives(&sharded, &layer.backward).is_empty());
+    let at_rest = |f: &dyn Fn(&parc::partition::ShardedParam) -> parc::expr::Id| -> f64 {
+        layer.params.iter().map(|p| s.number(f(p))).sum()
+    };
+    assert!((at_rest(&|p| p.rest_param) - params).abs() < 0.5);
+    assert!((at_rest(&|p| p.rest_grad) - params).abs() < 0.5);
+    assert!((at_rest(&|p| p.rest_state) - params / 4.0).abs() < 0.5);
+}
+
+/// FSDP: gathered before the forward, again before the backward, gradients scattered at each microbatch.
+#[test]
+fn fsdp_gathers_twice_and_scatters_each_microbatch() {
+    let all = [Class::Param, Class::Grad, Class::State];
+    let run = |hold| {
+        let mut s = Setup::llama(&[("rep", 2), ("fsdp", 4)]).shard("B", "rep fsdp", "").store(&all, "fsdp", hold);
+        let sharded = s.sharded();
+        let layer = &sharded.units[DECODER];
+        (
+            s.collectives(&sharded, &layer.forward),
+            s.collectives(&sharded, &layer.backward),
+            s.collectives(&sharded, &layer.update),
+        )
+    };
+    let params = split_params() + 2.0 * extent("H");
+    let gather = format!("all-gather fsdp {}", params * 2.0);
+    let scatter = format!("reduce-scatter fsdp {}", params * 4.0);
+    // HSDP: the shard is summed over the replicas.
+    let sum = format!("all-reduce rep {}", params);
+    let (forward, backward, update) = run(Hold::Layer);
+    assert_eq!(forward, [gather.clone()]);
+    assert_eq!(backward, [gather.clone(), scatter.clone(), sum.clone()]);
+    assert!(update.is_empty());
+    let (forward, backward, _) = run(Hold::Microbatch);
+    assert_eq!((forward, backward), (vec![gather.clone()], vec![scatter.clone(), sum.clone()]));
+    let (forward, backward, update) = run(Hold::Step);
+    assert_eq!((forward, backward, update), (vec![], vec![scatter, sum], vec![gather]));
+}
+
+fn context_parallel(method: Option<AttentionMethod>) -> Setup {
+    let mut s = Setup::llama(&[("cp", 4)]).shard("S", "cp", "");
+    let axes = vec![s.axis("cp")];
+    s.layout.attention.extend(method.map(|method| AttentionVia { axes, method, span: span(400) }));
+    s
+}
+
+#[test]
+fn context_parallel_methods() {
+    let keys = extent("B") * extent("S") * extent("K") * extent("D") * 2.0;
+    let queries = extent("B") * extent("S") * extent("N") * extent("D") * 2.0;
+    let layer = |s: &mut Setup| {
+        let sharded = s.sharded();
+        let unit = &sharded.units[DECODER];
+        (s.collectives(&sharded, &unit.forward), s.collectives(&sharded, &unit.backward))
+    };
+    // Three rounds of a quarter of k and of v; in the backward their gradients go round as well.
+    let mut ring = context_parallel(Some(AttentionMethod::Ring));
+    let (forward, backward) = layer(&mut ring);
+    let rounds = 3.0 * 2.0 * keys / 4.0;
+    assert_eq!(forward, [format!("permute cp {rounds}")]);
+    assert_eq!(backward, [format!("permute cp {}", 2.0 * rounds)]);
+
+    let mut gather = context_parallel(Some(AttentionMethod::AllGather));
+    let (forward, backward) = layer(&mut gather);
+    assert_eq!(forward, times(2, format!("all-gather cp {keys}")));
+    let scatter = format!("reduce-scatter cp {keys}");
+    let again = times(2, format!("all-gather cp {keys}"));
+    let mut wanted = backward.clone();
+    wanted.sort();
+    assert_eq!(wanted, [again, times(2, scatter)].concat());
+
+    // Ulysses: q, k, v and o change from sequence to heads and back, each way.
+    let mut trade = context_parallel(Some(AttentionMethod::AllToAll));
+    let (forward, _) = layer(&mut trade);
+    let (q, k) = (queries / 4.0, keys / 4.0);
+    let moved = [q, k, k, q].map(|bytes| format!("all-to-all cp {bytes}"));
+    assert_eq!(forward, moved);
+}
+
+#[test]
+fn a_ring_meets_every_key_and_a_rank_its_own_queries() {
+    let mut s = context_parallel(Some(AttentionMethod::Ring));
+    let sharded = s.sharded();
+    let work = sharded.units[DECODER].forward.iter().find_map(|id| match &sharded.flow[*id].kind {
+        StepKind::Compute { work: Work::Attention { q, kv, heads, .. }, .. } => Some((*q, *kv, *heads)),
+        _ => None,
+    });
+    let (q, kv, heads) = work.expect("a layer has an attention");
+    let numbers = [s.number(q), s.number(kv), s.number(heads)];
+    assert_eq!(numbers.map(|x| x as i64), [16, 64, 16]);
+}
+
+/// The products of a layer's forward and backward, in FLOP: 2 a multiply-add, and twice the forward in the backward.
+#[test]
+fn matmul_work_is_split_over_every_axis_that_splits_it() {
+    let mut s = Setup::llama(&[("dp", 2), ("tp", 4)]).shard("B", "dp", "").shard("N K F V", "tp", "S");
+    let sharded = s.sharded();
+    let flops = |steps: &[parc::partition::StepId]| -> f64 {
+        let work = steps.iter().filter_map(|id| match &sharded.flow[*id].kind {
+            StepKind::Compute { work: Work::Matmul { m, n, k, batch }, .. } => Some([*m, *n, *k, *batch]),
+            _ => None,
+        });
+        work.map(|four| 2.0 * four.iter().map(|x| s.number(*x)).product::<f64>()).sum()
+    };
+    let layer = &sharded.units[DECODER];
+    let forward = 2.0 * extent("B") * extent("S") * split_params() / 8.0;
+    assert!((flops(&layer.forward) - forward).abs() < 0.5);
+    assert!((flops(&layer.backward) - 2.0 * forward).abs() < 0.5);
+}
+
+/// Saved by a layer, bf16, in units of a rank's B·S: the input of each norm, what the projections read, q, k, v, o and
+/// one fp32 a row and head, g, u and a.
+#[test]
+fn a_layer_saves_its_operands() {
+    let saved = |s: &mut Setup| -> f64 {
+        let sharded = s.sharded();
+        sharded.units[DECODER].saved.iter().map(|v| s.number(v.bytes)).sum()
+    };
+    let (h, n, k, d, f) = (extent("H"), extent("N"), extent("K"), extent("D"), extent("F"));
+    let rows = extent("B") * extent("S") / 2.0;
+    let heads = (2.0 * n * d + 2.0 * k * d) * 2.0 + n * 4.0;
+    let mesh = [("dp", 2), ("tp", 4)];
+    let mut tp = Setup::llama(&mesh).shard("B", "dp", "").shard("N K F V", "tp", "");
+    let whole = 4.0 * h * 2.0;
+    let split = heads + 3.0 * f * 2.0;
+    assert!((saved(&mut tp) - rows * (whole + split / 4.0)).abs() < 0.5);
+    let mut sp = Setup::llama(&mesh).shard("B", "dp", "").shard("N K F V", "tp", "S");
+    assert!((saved(&mut sp) - rows * (whole + split) / 4.0).abs() < 0.5);
+    // Kept as gathered: what the projections read is whole.
+    let mut kept = Setup::llama(&mesh).shard("B", "dp", "").shard("N K F V", "tp", "S").keep_gathered();
+    assert!((saved(&mut kept) - rows * (whole / 2.0 + (whole / 2.0 + split) / 4.0)).abs() < 0.5);
+    // Logits are fp32; the head keeps its norm's input and result too.
+    let sharded = tp.sharded();
+    let head: f64 = sharded.units[HEAD].saved.iter().map(|v| tp.number(v.bytes)).sum();
+    assert!((head - rows * (2.0 * h * 2.0 + extent("V") / 4.0 * 4.0)).abs() < 0.5);
+    // What leaves a layer is the residual.
+    assert!((tp.number(sharded.units[DECODER].boundary) - rows * h * 2.0).abs() < 0.5);
+}
+
+#[test]
+fn full_recomputation_keeps_the_input_and_runs_the_forward_again() {
+    let mut s = Setup::llama(&[("tp", 4)]).shard("N K F V", "tp", "S").recompute("", RecomputeWhat::All);
+    let sharded = s.sharded();
+    let layer = &sharded.units[DECODER];
+    let saved: f64 = layer.saved.iter().map(|v| s.number(v.bytes)).sum();
+    assert!((saved - residual(1.0) / 4.0).abs() < 0.5, "{saved}");
+    let again = layer.backward.iter().take_while(|id| sharded.flow[**id].recomputed).count();
+    assert_eq!(again, layer.forward.len());
+    assert!(layer.backward[again..].iter().all(|id| !sharded.flow[*id].recomputed));
+    let first: Vec<_> = layer.backward[..again].to_vec();
+    assert_eq!(s.collectives(&sharded, &first), s.collectives(&sharded, &layer.forward));
+    // Outside the repeat nothing runs again.
+    let head = &sharded.units[HEAD];
+    assert!(head.backward.iter().all(|id| !sharded.flow[*id].recomputed));
+}
+
+/// Korthikanti et al. 2022, section 5: only the attention core runs again, from q, k and v.
+#[test]
+fn selective_recomputation_runs_the_core_again() {
+    let layout = |s: Setup| s.shard("N K F V", "tp", "");
+    let mut all = layout(Setup::llama(&[("tp", 4)]));
+    let mut s = layout(Setup::llama(&[("tp", 4)])).recompute("**.attention.core", RecomputeWhat::All);
+    let (before, sharded) = (all.sharded(), s.sharded());
+    let bytes = |s: &Setup, g: &parc::partition::ShardedGraph| -> f64 {
+        g.units[DECODER].saved.iter().map(|v| s.number(v.bytes)).sum()
+    };
+    let rows = extent("B") * extent("S");
+    let core = rows * (extent("N") * extent("D") * 2.0 + extent("N") * 4.0) / 4.0;
+    assert!((bytes(&all, &before) - bytes(&s, &sharded) - core).abs() < 0.5);
+    let again: Vec<_> =
+        sharded.units[DECODER].backward.iter().filter(|id| sharded.flow[**id].recomputed).copied().collect();
+    // Two rotations and the attention.
+    assert_eq!(again.len(), 3);
+    assert!(s.collectives(&sharded, &again).is_empty());
+}
+
+#[test]
+fn named_values_are_computed_again() {
+    let layout = |s: Setup| s.shard("N K F V", "tp", "S");
+    let mut s =
+        layout(Setup::llama(&[("tp", 4)])).recompute("**.mlp", RecomputeWhat::Values(vec!["a".into(), "h".into()]));
+    let sharded = s.sharded();
+    let layer = &sharded.units[DECODER];
+    let named = |name: &str| layer.saved.iter().filter(|v| s.graph.value(v.value).name == name).count();
+    // One `h` is the attention's.
+    assert_eq!((named("a"), named("h"), named("g"), named("u")), (0, 1, 1, 1));
+    assert_eq!(layer.backward.iter().filter(|id| sharded.flow[**id].recomputed).count(), 2);
+}
+
+#[test]
+fn two_partial_sums_are_added_before_they_are_reduced() {
+    let mut s = Setup::new(&[("tp", 4)]);
+    s.start("block", 1, false);
+    let x = s.value("x", "B S H", ValueRole::Activation);
+    let a = s.value("a", "B S F", ValueRole::Activation);
+    let o = s.value("o", "B S N D", ValueRole::Activation);
+    let (wo, wd) = (s.param("wo", "N D H"), s.param("wd", "F H"));
+    let (nd, f) = (s.dims("N D"), s.dims("F"));
+    let p = s.op("", "B S H", OpKind::Contract { contracted: nd }, &[o, wo]);
+    let m = s.op("", "B S H", OpKind::Contract { contracted: f }, &[a, wd]);
+    let m = s.op("", "B S H", OpKind::Map(MapFn::Scale(0.5)), &[m]);
+    let sum = s.op("", "B S H", OpKind::Map(MapFn::Add), &[p, m]);
+    s.op("y", "B S H", OpKind::Map(MapFn::Add), &[x, sum]);
+    let mut s = s.shard("N K F V", "tp", "");
+    let sharded = s.sharded();
+    assert_eq!(s.collectives(&sharded, &sharded.units[0].forward), [format!("all-reduce tp {}", residual(1.0))]);
+}
+
+#[test]
+fn a_tied_table_is_summed_over_both_its_uses() {
+    let mut s = Setup::new(&[("dp", 2)]);
+    s.start("embed", 1, false);
+    let tokens = s.value("tokens", "B S", ValueRole::Input);
+    let wte = s.param("wte", "V H");
+    let over = s.dim("V");
+    let x = s.op("x", "B S H", OpKind::Embed { over }, &[tokens, wte]);
+    s.start("head", 1, false);
+    let logits = s.value("logits", "B S V", ValueRole::Logits);
+    let h = s.dims("H");
+    s.produce(OpKind::Contract { contracted: h }, &[x, wte], logits);
+    let loss = s.value("loss", "", ValueRole::Loss);
+    s.produce(OpKind::CrossEntropy { over }, &[logits], loss);
+    let mut s = s.shard("B", "dp", "");
+    let sharded = s.sharded();
+    let table = &sharded.units[0].params[0];
+    assert_eq!(table.users, [0, 1]);
+    assert_eq!(table.grad_axes.to_vec(), [s.axis("dp")]);
+    let gradient = extent("V") * extent("H") * 4.0;
+    assert_eq!(s.collectives(&sharded, &sharded.units[0].update), [format!("all-reduce dp {gradient}")]);
+    // The loss is a scalar, summed once an update where it is computed.
+    assert_eq!(s.collectives(&sharded, &sharded.units[1].update), ["all-reduce dp 4"]);
+    assert!(sharded.flow.node_weights().filter(|x| x.phase == Phase::Update).count() == 2);
+}
+
+#[test]
+fn what_must_divide_is_an_obligation_at_its_rule() {
+    let mut s = Setup::llama(&[("tp", 3)]).shard("N K F V", "tp", "");
+    let (sharded, said) = s.run();
+    assert!(said.is_empty());
+    let mut broken: Vec<_> = sharded
+        .obligations
+        .iter()
+        .filter(|o| s.number(o.cond) < 0.5)
+        .map(|o| match &o.what {
+            Broken::Indivisible { dim, rule, .. } => (s.graph.dim(*dim).name.clone(), rule.start),
+            Broken::Other(..) => ("other".into(), 0),
+        })
+        .collect();
+    broken.sort();
+    // 192 hidden units divide by three; each dimension once, at the rule.
+    assert_eq!(broken, [("K".into(), 100), ("N".into(), 100), ("V".into(), 100)]);
+}
+
+fn codes(s: &mut Setup) -> Vec<(Code, u32)> {
+    s.run().1.into_iter().map(|d| (d.code, d.primary.span.start)).collect()
+}
+
+#[test]
+fn a_parameter_that_would_have_to_move_is_an_error_at_its_rule() {
+    // FSDP written as a shard rule: once, not for every parameter.
+    let mut s = Setup::llama(&[("fsdp", 4)]).shard("B", "fsdp", "");
+    s = s.shard("H", "fsdp", "");
+    s.layout.rules.swap(0, 1);
+    if let parc::layout::Action::Shard { classes, .. } = &mut s.layout.rules[0].action {
+        *classes = vec![Class::Param];
+    }
+    let (_, said) = s.run();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert_eq!((said[0].code, said[0].primary.span.start), (Code::ShardConflict, 101));
+    assert!(said[0].help[0].contains("`store param over fsdp`"), "{:?}", said[0].help);
+}
+
+#[test]
+fn other_conflicts() {
+    assert_eq!(codes(&mut context_parallel(None)), [(Code::AttentionMethod, 2)]);
+    let mut s = Setup::llama(&[("tp", 4)]).shard("N K F V", "tp", "").store(&[Class::Param], "tp", Hold::Layer);
+    assert_eq!(codes(&mut s), [(Code::StoreConflict, 200)]);
+    let mut s = Setup::llama(&[("ep", 4)]).shard("E", "ep", "");
+    assert_eq!(codes(&mut s), [(Code::RuleIdle, 100)]);
+}
+
+#[test]
+fn a_norm_over_a_split_dimension_reduces_its_statistics() {
+    let mut s = Setup::new(&[("tp", 4)]);
+    s.start("block", 1, false);
+    let x = s.value("x", "B S H", ValueRole::Activation);
+    let (g, b) = (s.param("g", "H"), s.param("b", "H"));
+    let over = s.dim("H");
+    s.op("y", "B S H", OpKind::Norm { kind: NormKind::Layer, over }, &[x, g, b]);
+    let mut s = s.shard("H", "tp", "");
+    let sharded = s.sharded();
+    let rows = extent("B") * extent("S") * 8.0;
+    assert_eq!(s.collectives(&sharded, &sharded.units[0].forward), [format!("all-reduce tp {rows}")]);
+}
+
+/// The program as text: rules of the language's worked example, tensor and sequence parallel.
+#[test]
+fn a_layer_in_text() {
+    let mut s = Setup::llama(&[("dp", 2), ("tp", 4)]).shard("B", "dp", "").shard("N K F V", "tp", "S");
+    let sharded = s.sharded();
+    insta::assert_snapshot!(text(&sharded, &s.graph, &s.layout));
+    let again = s.sharded();
+    assert_eq!(text(&sharded, &s.graph, &s.layout), text(&again, &s.graph, &s.layout));
+}
