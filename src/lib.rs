@@ -8,6 +8,7 @@ pub mod check;
 #[allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "the only code that touches files")]
 pub mod cli;
 pub mod diagnostics;
+pub mod driver;
 pub mod elaborate;
 pub mod emit;
 pub mod eval;

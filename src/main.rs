@@ -1,3 +1,7 @@
 //! The `parc` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    parc::cli::run(std::env::args_os())
+}

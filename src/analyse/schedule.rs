@@ -2,7 +2,7 @@
 
 use super::costs::find_function;
 use super::errors;
-use crate::elaborate::{Job, PipelineItem};
+use crate::elaborate::PipelineItem;
 use crate::eval::{Closure, Env, Evaluator, Given, Instance, Truth, Value, Wanted, type_wanted};
 use crate::pipeline::{self, OpKind, Orders, ScheduleOp};
 use crate::source::Span;

@@ -138,10 +138,11 @@ pub fn count(
     values: &UnitValues,
 ) -> Facts {
     let kinds = job.ops.units.len();
-    let sum = |chunk: &Chunk, per: &[f64]| -> f64 { chunk.units.iter().zip(per).map(|(n, x)| f64::from(*n) * x).sum() };
-    let f: Vec<f64> = chunks.iter().map(|c| sum(c, &values.f)).collect();
-    let b: Vec<f64> = chunks.iter().map(|c| sum(c, &values.b)).collect();
-    let saved: Vec<f64> = chunks.iter().map(|c| sum(c, &values.saved)).collect();
+    let held: Vec<Vec<i64>> = chunks.iter().map(|c| by_unit(c, kinds)).collect();
+    let sum = |held: &[i64], per: &[f64]| -> f64 { held.iter().zip(per).map(|(n, x)| *n as f64 * x).sum() };
+    let f: Vec<f64> = held.iter().map(|c| sum(c, &values.f)).collect();
+    let b: Vec<f64> = held.iter().map(|c| sum(c, &values.b)).collect();
+    let saved: Vec<f64> = held.iter().map(|c| sum(c, &values.saved)).collect();
     let last_unit: Vec<usize> = chunks.iter().map(last_unit).collect();
     let borders = chunks.len().saturating_sub(1);
     let send: Vec<f64> = last_unit.iter().take(borders).map(|u| values.send[*u]).collect();
@@ -161,10 +162,10 @@ pub fn count(
         send_forward: vec![0; kinds],
         send_backward: vec![0; kinds],
     };
-    for (c, chunk) in chunks.iter().enumerate() {
-        for (u, n) in chunk.units.iter().enumerate() {
-            path.forward[u] += i64::from(*n) * run.path.f[c] as i64;
-            path.backward[u] += i64::from(*n) * run.path.b[c] as i64;
+    for (c, chunk) in held.iter().enumerate() {
+        for (u, n) in chunk.iter().enumerate() {
+            path.forward[u] += n * run.path.f[c] as i64;
+            path.backward[u] += n * run.path.b[c] as i64;
         }
         if c < borders {
             path.send_forward[last_unit[c]] += run.path.send_forward[c] as i64;
@@ -176,14 +177,14 @@ pub fn count(
         .map(|s| {
             let mut units = vec![0; kinds];
             for c in schedule.orders.hosts(s) {
-                for (u, n) in chunks[*c as usize].units.iter().enumerate() {
-                    units[u] += i64::from(*n);
+                for (u, n) in held[*c as usize].iter().enumerate() {
+                    units[u] += n;
                 }
             }
             let mut live = vec![0; kinds];
             for l in &flights[s].at_peak {
-                for (u, n) in chunks[l.chunk as usize].units.iter().enumerate() {
-                    live[u] += i64::from(*n) * l.microbatches as i64;
+                for (u, n) in held[l.chunk as usize].iter().enumerate() {
+                    live[u] += n * i64::from(l.microbatches);
                 }
             }
             let copies = copies(sharded, &units);
@@ -195,6 +196,15 @@ pub fn count(
     };
     let chunks = chunks.into_iter().enumerate().map(|(c, chunk)| (chunk, host(c))).collect();
     Facts { stages, chunks, path, run }
+}
+
+/// How many of each unit a chunk runs.
+pub fn by_unit(chunk: &Chunk, kinds: usize) -> Vec<i64> {
+    let mut out = vec![0; kinds];
+    for part in &chunk.parts {
+        out[part.index as usize] += i64::from(part.count);
+    }
+    out
 }
 
 /// The unit whose result leaves a chunk.

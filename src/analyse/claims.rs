@@ -1,0 +1,263 @@
+//! `require` and `expect` at the point: the metrics they speak of, and whether they hold.
+
+use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::driver::Compiled;
+use crate::elaborate::{Claim, ClaimKind};
+use crate::eval::{Env, Evaluator, Num, Quantity, Record, Truth, Value, Wanted};
+use crate::hir::Program;
+use crate::source::{Sources, Span};
+use crate::syntax::ast::{self, BinaryOp, Expr, ExprKind, Tolerance};
+use crate::units::{Base, Unit, show};
+use smol_str::SmolStr;
+use std::rc::Rc;
+
+/// What became of one claim.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// Which.
+    pub kind: ClaimKind,
+    /// As written, after the keyword.
+    pub text: String,
+    /// Whether it holds.
+    pub holds: bool,
+    /// The value found.
+    pub found: String,
+    /// The item.
+    pub span: Span,
+    /// Whether it speaks of fitting in memory only.
+    pub about_fit: bool,
+}
+
+/// Metrics of a compiled job, as values of the language.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    /// Name to value and unit, whole where it counts something.
+    pub values: Vec<(&'static str, f64, Unit)>,
+    /// Whether every stage fits.
+    pub fits: bool,
+}
+
+/// Metrics the language has and this compiler does not compute.
+const LATER: &[&str] = &[
+    "exposed_comm", "energy", "total_time", "ttft", "tpot", "utilization", "goodput", "staleness", "host_memory",
+    "params_active", "params_trainable", "bytes", "reshard", "price_per_token", "idle",
+];
+
+/// Evaluates every claim of `compiled`; failed requirements and expectations are reported.
+pub fn verdicts<'p>(
+    compiled: &mut Compiled<'p>,
+    program: &'p Program,
+    metrics: &Metrics,
+    sources: &Sources,
+    sink: &mut Sink,
+) -> Vec<Verdict> {
+    let claims = std::mem::take(&mut compiled.job.claims);
+    let vars = environment(compiled, metrics);
+    let mut out = Vec::new();
+    let inputs = compiled.inputs.clone();
+    for claim in &claims {
+        let mut eval = Evaluator::new(program, &mut compiled.graph, sink);
+        let env = Env::with(&claim.env, vars.clone());
+        let mut at = At { eval: &mut eval, inputs: &inputs, env };
+        if let Some(verdict) = at.verdict(claim, sources) {
+            if !verdict.holds && !verdict.about_fit {
+                sink.error(failed(claim, &verdict));
+            }
+            out.push(verdict);
+        }
+    }
+    compiled.job.claims = claims;
+    out
+}
+
+fn failed(claim: &Claim<'_>, verdict: &Verdict) -> Diagnostic {
+    let (code, verb) = match claim.kind {
+        ClaimKind::Require => (Code::RequireFailed, "the requirement"),
+        ClaimKind::Expect => (Code::ExpectFailed, "the expectation"),
+    };
+    let message = match &claim.message {
+        Some(text) => text.to_string(),
+        None => format!("{verb} `{}` does not hold", verdict.text),
+    };
+    Diagnostic::new(code, message, claim.span, verdict.found.clone())
+}
+
+/// Names every claim sees: metrics, the layout's parameters and axes, device and job fields.
+fn environment<'p>(c: &Compiled<'p>, metrics: &Metrics) -> Vec<(SmolStr, Value<'p>)> {
+    let number = |v: f64, unit: &Unit| {
+        if v == v.trunc() && v.abs() < 9e15 {
+            Value::Num(Quantity { num: Num::Int(v as i128), unit: unit.clone() })
+        } else {
+            Value::real(v, unit.clone())
+        }
+    };
+    let mut vars: Vec<(SmolStr, Value<'p>)> =
+        metrics.values.iter().map(|(n, v, u)| (SmolStr::new_static(n), number(*v, u))).collect();
+    vars.push(("fits".into(), Value::Bool(Truth::Known(metrics.fits))));
+    let mut layout = Record::made("layout", c.job.layout_name.as_str(), c.job.span);
+    for p in &c.job.parameters {
+        layout.fields.insert(p.name.as_str().into(), Value::int(i128::from(p.value)));
+    }
+    for a in &c.job.layout.axes {
+        layout.fields.insert(a.name.as_str().into(), number(c.value(a.size), &Unit::none()));
+    }
+    vars.push(("layout".into(), Value::Record(Rc::new(layout))));
+    vars.push(("device".into(), Value::Record(Rc::clone(&c.job.cluster.device))));
+    let count = |id, base| number(c.value(id), &Unit::base(base));
+    vars.push(("batch".into(), count(c.job.batch, Base::Seq)));
+    vars.push(("sequence".into(), count(c.job.sequence, Base::Tok)));
+    vars.push(("micro_batch".into(), count(c.job.micro_batch, Base::Seq)));
+    vars
+}
+
+struct At<'p, 'e, 's, 'i> {
+    eval: &'e mut Evaluator<'p, 's>,
+    inputs: &'i [f64],
+    env: Rc<Env<'p>>,
+}
+
+impl<'p> At<'p, '_, '_, '_> {
+    fn verdict(&mut self, claim: &Claim<'p>, sources: &Sources) -> Option<Verdict> {
+        let text = sources.snippet(claim.span).trim();
+        let text = text.strip_prefix("require").or_else(|| text.strip_prefix("expect")).unwrap_or(text).trim();
+        // The part after `else` is the message.
+        let text = if claim.message.is_some() { sources.snippet(claim.value.span) } else { text };
+        let (holds, found) = match claim.about {
+            None => self.condition(claim.value)?,
+            Some((about, tolerance)) => self.about(claim.value, about, tolerance.as_ref())?,
+        };
+        Some(Verdict {
+            kind: claim.kind,
+            text: text.split_whitespace().collect::<Vec<_>>().join(" "),
+            holds,
+            found,
+            span: claim.span,
+            about_fit: claim.about.is_none() && mentions_fit(claim.value),
+        })
+    }
+
+    /// A condition and what its left side was.
+    fn condition(&mut self, e: &'p Expr) -> Option<(bool, String)> {
+        if self.later(e) {
+            return None;
+        }
+        let truth = match self.eval.eval(e, &Rc::clone(&self.env), &Wanted::Any) {
+            Value::Bool(Truth::Known(b)) => b,
+            Value::Bool(Truth::Sym(id)) => self.eval.graph.eval(self.inputs, &[id])[0] != 0.0,
+            Value::Error(_) => return None,
+            other => {
+                let noun = other.noun();
+                self.eval.sink.error(crate::eval::errors::wrong_kind("a claim", "true or false", &noun, e.span));
+                return None;
+            }
+        };
+        let found = match &e.kind {
+            ExprKind::Binary(op, _, a, b)
+                if matches!(
+                    op,
+                    BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge
+                ) =>
+            {
+                match (self.number(a), self.number(b)) {
+                    (Some((x, u)), Some((y, _))) if !truth => format!("{} against {}", show(x, &u), show(y, &u)),
+                    (Some((x, u)), _) => percent(x, &u, b),
+                    _ => truth.to_string(),
+                }
+            }
+            _ => truth.to_string(),
+        };
+        Some((truth, found))
+    }
+
+    /// `a ~ b` within a tolerance.
+    fn about(&mut self, a: &'p Expr, b: &'p Expr, tolerance: Option<&'p Tolerance>) -> Option<(bool, String)> {
+        if self.later(a) || self.later(b) {
+            return None;
+        }
+        let (x, unit) = self.number(a)?;
+        let (y, other) = self.number(b)?;
+        if unit != other {
+            self.eval.sink.error(crate::eval::errors::unit_mismatch(BinaryOp::Eq, a.span.to(b.span), (&unit, a.span), (&other, b.span)));
+            return None;
+        }
+        let allowed = match tolerance {
+            None => y.abs() * 1e-9,
+            Some(Tolerance::Absolute(t)) => {
+                let (t, u) = self.number(t)?;
+                if u != unit {
+                    self.eval.sink.error(crate::eval::errors::unit_mismatch(BinaryOp::Eq, a.span, (&unit, a.span), (&u, b.span)));
+                    return None;
+                }
+                t
+            }
+            Some(Tolerance::Relative(t)) => self.number(t)?.0 * y.abs(),
+        };
+        Some(((x - y).abs() <= allowed, percent(x, &unit, b)))
+    }
+
+    fn number(&mut self, e: &'p Expr) -> Option<(f64, Unit)> {
+        match self.eval.eval(e, &Rc::clone(&self.env), &Wanted::Any) {
+            Value::Num(q) => {
+                let v = match q.num {
+                    Num::Int(v) => v as f64,
+                    Num::Real(v) => v,
+                    Num::Sym(id) => self.eval.graph.eval(self.inputs, &[id])[0],
+                };
+                Some((v, q.unit))
+            }
+            _ => None,
+        }
+    }
+
+    /// Reports a metric that is not computed yet.
+    fn later(&mut self, e: &'p Expr) -> bool {
+        let mut found = None;
+        crate::hir::walk_expr(e, &mut |x| {
+            if let ExprKind::Path(p) = &x.kind
+                && p.len() == 1
+                && LATER.contains(&p[0].text.as_str())
+                && self.env.find(&p[0].text).is_none()
+            {
+                found = Some((p[0].text.clone(), x.span));
+            }
+        });
+        if let Some((name, span)) = &found {
+            self.eval.sink.error(crate::eval::errors::not_supported(&format!("the metric `{name}`"), *span));
+        }
+        found.is_some()
+    }
+}
+
+/// A value as its neighbour is written: a ratio compared with a percentage is shown as one.
+fn percent(x: f64, unit: &Unit, like: &Expr) -> String {
+    let mut is_percent = false;
+    crate::hir::walk_expr(like, &mut |e| {
+        if let ExprKind::Number { unit: Some((u, _)), .. } = &e.kind {
+            is_percent |= u == "%";
+        }
+    });
+    if is_percent && unit.is_none() { format!("{:.1}%", 100.0 * x) } else { show(x, unit) }
+}
+
+/// `fits`, or a bound on `peak_memory`: the report of memory says the same, better.
+fn mentions_fit(e: &Expr) -> bool {
+    let names = |e: &Expr, name: &str| matches!(&e.kind, ExprKind::Path(p) if p.len() == 1 && p[0].text == name);
+    match &e.kind {
+        ExprKind::Path(_) => names(e, "fits"),
+        ExprKind::Binary(BinaryOp::Le, _, a, b) => {
+            let usable = matches!(&b.kind, ExprKind::Field(base, f) if f.text == "usable" && matches!(base.kind, ExprKind::Kind(ast::Kind::Device)));
+            names(a, "peak_memory") && usable
+        }
+        _ => false,
+    }
+}
+
+/// Whether a job says itself that it does not fit.
+pub fn expects_no_fit(claims: &[Claim<'_>]) -> bool {
+    claims.iter().any(|c| {
+        let ExprKind::Binary(BinaryOp::Eq, _, a, b) = &c.value.kind else { return false };
+        c.kind == ClaimKind::Expect
+            && matches!(&a.kind, ExprKind::Path(p) if p.len() == 1 && p[0].text == "fits")
+            && matches!(b.kind, ExprKind::Bool(false))
+    })
+}

@@ -1,0 +1,144 @@
+//! The whole pipeline on one screen: files to a program, a job to everything known of it.
+
+use crate::analyse::{Facts, Roots, Schedule, UnitCosts, costs, legality, roots, schedule, stage};
+use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::elaborate::{self, Job, Settings, Split};
+use crate::eval::Evaluator;
+use crate::expr;
+use crate::hir::{DeclId, Program};
+use crate::partition::{self, ShardedGraph};
+use crate::source::{Sources, World};
+use crate::{check, resolve};
+use std::path::PathBuf;
+
+/// Everything known of one job at one point of its layout.
+#[derive(Debug)]
+pub struct Compiled<'p> {
+    /// The job.
+    pub job: Job<'p>,
+    /// Its ops, placed, with their collectives.
+    pub sharded: ShardedGraph,
+    /// Its schedule.
+    pub schedule: Schedule,
+    /// What each unit costs.
+    pub costs: Vec<UnitCosts>,
+    /// What is counted at the point.
+    pub facts: Facts,
+    /// Memory, time and price.
+    pub roots: Roots,
+    /// The graph all of it is in.
+    pub graph: expr::Graph,
+    /// Values of the graph's inputs at the point.
+    pub inputs: Vec<f64>,
+    /// Dense peak of a device, FLOP/s.
+    pub peak: f64,
+}
+
+/// A job as far as its legality goes: no costs.
+struct Legal<'p> {
+    job: Job<'p>,
+    sharded: ShardedGraph,
+    schedule: Schedule,
+    graph: expr::Graph,
+}
+
+/// Reads, resolves and checks `files` and what they use.
+pub fn front(sources: &mut Sources, world: &dyn World, files: &[PathBuf], sink: &mut Sink) -> Program {
+    let program = resolve::resolve(sources, world, files, sink);
+    check::check(&program, sources, sink);
+    program
+}
+
+/// Checks one job as far as it goes without costs: shapes, mesh, sharding, batch, schedule, even splits.
+pub fn check_job(program: &Program, sources: &Sources, id: DeclId, settings: &Settings, sink: &mut Sink) -> bool {
+    let Some(legal) = legal(program, sources, id, settings, sink) else { return false };
+    // A balanced cut is found with costs; the others are wrong or right without.
+    match legal.job.pipeline.as_ref().map(|p| &p.split) {
+        Some(Split::Balanced(_)) | None => true,
+        Some(Split::Even(_) | Split::Listed(_)) => {
+            let none = vec![0.0; legal.job.ops.units.len()];
+            let values = stage::UnitValues { f: none.clone(), b: none.clone(), send: none.clone(), saved: none };
+            stage::cut(&legal.job, &legal.schedule, &values, sink).is_some()
+        }
+    }
+}
+
+/// Compiles one job at its point.
+pub fn compile<'p>(
+    program: &'p Program,
+    sources: &Sources,
+    id: DeclId,
+    settings: &Settings,
+    sink: &mut Sink,
+) -> Option<Compiled<'p>> {
+    let Legal { job, sharded, schedule, mut graph } = legal(program, sources, id, settings, sink)?;
+    let mut eval = Evaluator::new(program, &mut graph, sink);
+    let mut caller = costs::Costs::new(&mut eval, &job)?;
+    let unit_costs = caller.units(&sharded)?;
+    let peak = costs::device_peak(&job).unwrap_or(0.0);
+    let roots = roots::build(&job, &sharded, &unit_costs, &mut caller, peak);
+    if caller.failed() {
+        return None;
+    }
+    let mut at_point = job.point.clone();
+    at_point.resize(graph.inputs().len(), 0.0);
+    let values = stage::UnitValues::at(&graph, &at_point, &unit_costs, &roots.saved);
+    let chunks = stage::cut(&job, &schedule, &values, sink)?;
+    let facts = stage::count(&job, &sharded, &schedule, chunks, &values);
+    let inputs = roots.inputs(&graph, &job.point, &facts);
+    Some(Compiled { job, sharded, schedule, costs: unit_costs, facts, roots, graph, inputs, peak })
+}
+
+fn legal<'p>(
+    program: &'p Program,
+    sources: &Sources,
+    id: DeclId,
+    settings: &Settings,
+    sink: &mut Sink,
+) -> Option<Legal<'p>> {
+    let mut graph = expr::Graph::new();
+    let job = elaborate::elaborate(program, id, settings, &mut graph, sink)?;
+    if !legality::check_mesh(&job, &graph, sources, sink) {
+        return None;
+    }
+    let before = sink.error_count();
+    let bytes = job.numerics.partition_bytes();
+    let sharded = partition::partition(&job.ops, &job.layout, &bytes, &mut graph, sink);
+    if sink.error_count() > before {
+        return None;
+    }
+    let read = |id| graph.eval(&job.point, &[id])[0];
+    let sound = legality::check_sharding(&job, &sharded, &graph, &job.point, sink);
+    let (p, m) = (job.pipeline.as_ref().map(|p| read(job.layout.axis(p.axis).size)), read(job.microbatches));
+    let schedule = match (&job.pipeline, u32::try_from(m as i64)) {
+        (_, Err(_)) => {
+            sink.error(too_many_microbatches(&job, m));
+            return None;
+        }
+        (None, Ok(m)) => match schedule::single(m) {
+            Some(s) => s,
+            None => {
+                sink.error(too_many_microbatches(&job, f64::from(m)));
+                return None;
+            }
+        },
+        (Some(item), Ok(m)) => {
+            let p = p.unwrap_or(1.0) as u32;
+            let mut eval = Evaluator::new(program, &mut graph, sink);
+            schedule::evaluate(&mut eval, item, p, m)?
+        }
+    };
+    sound.then_some(Legal { job, sharded, schedule, graph })
+}
+
+fn too_many_microbatches(job: &Job<'_>, m: f64) -> Diagnostic {
+    let span = job.places.get("batch").copied().unwrap_or(job.span);
+    Diagnostic::new(Code::LimitExceeded, format!("{m} microbatches of a step exceed the limit"), span, "too many")
+}
+
+impl Compiled<'_> {
+    /// A root at the point.
+    pub fn value(&self, id: expr::Id) -> f64 {
+        self.graph.eval(&self.inputs, &[id])[0]
+    }
+}

@@ -1,0 +1,215 @@
+//! A model's graph read as a decoder of the common family: what launch frameworks take as flags.
+//!
+//! Read off the ops, not off the model's name: a model of one's own that computes the same is the same.
+
+use super::plan::DecoderInfo;
+use crate::expr::Graph;
+use crate::graph::{Attention, DimId, MapFn, NormKind, Op, OpGraph, OpKind, ValueId, ValueRole};
+
+/// The decoder `ops` is, or the first thing that keeps it from being one.
+pub fn decoder(ops: &OpGraph, graph: &Graph) -> Result<DecoderInfo, String> {
+    let reader = Reader { ops, graph };
+    reader.read()
+}
+
+struct Reader<'a> {
+    ops: &'a OpGraph,
+    graph: &'a Graph,
+}
+
+impl Reader<'_> {
+    fn read(&self) -> Result<DecoderInfo, String> {
+        let repeats: Vec<_> = self.ops.units.iter().enumerate().filter(|(_, u)| u.repeated).collect();
+        let [(layer, unit)] = repeats[..] else {
+            return Err(format!("it has {} stacks of layers, a decoder has one", repeats.len()));
+        };
+        let layer = layer as u32;
+        let layer_ops: Vec<&Op> = self.ops.ops().map(|(_, op)| op).filter(|o| o.unit == layer).collect();
+        let attention = one(layer_ops.iter().filter_map(|o| if let OpKind::Attention(a) = &o.kind { Some((*o, a)) } else { None }), "attention")?;
+        if !attention.1.causal {
+            return Err("its attention is not causal".into());
+        }
+        let (op, a) = attention;
+        let hidden = self.hidden(layer)?;
+        let vocab = self.vocab()?;
+        let (rope_base, learned) = self.positions(op, layer)?;
+        let norm = self.norm()?;
+        let (activation, ffn) = self.mlp(&layer_ops, hidden)?;
+        if a.head_dim != a.value_dim {
+            return Err("its keys and values have different widths".into());
+        }
+        let bias = self.biases(&layer_ops)?;
+        let info = DecoderInfo {
+            layers: unit.count as u64,
+            hidden: self.extent(hidden)?,
+            heads: self.extent(a.heads)?,
+            kv_heads: self.extent(a.kv_heads)?,
+            head_dim: self.extent(a.head_dim)?,
+            ffn: self.extent(ffn)?,
+            vocab: self.extent(vocab)?,
+            learned_positions: learned.map(|d| self.extent(d)).transpose()?,
+            rope_base,
+            norm,
+            activation,
+            bias,
+            tied: self.tied(layer)?,
+        };
+        self.count(&info, a)?;
+        Ok(info)
+    }
+
+    fn extent(&self, dim: DimId) -> Result<u64, String> {
+        let dim = self.ops.dim(dim);
+        let n = self.graph.as_int(dim.true_extent).and_then(|n| u64::try_from(n).ok());
+        n.ok_or_else(|| format!("the extent of {} is not fixed by the model", dim.name))
+    }
+
+    fn is_param(&self, v: ValueId) -> bool {
+        matches!(self.ops.value(v).role, ValueRole::Param(_))
+    }
+
+    /// The width that every layer's norm goes over.
+    fn hidden(&self, layer: u32) -> Result<DimId, String> {
+        let norms = self.ops.ops().filter_map(|(_, o)| match o.kind {
+            OpKind::Norm { over, .. } if o.unit == layer => Some(over),
+            _ => None,
+        });
+        let mut norms: Vec<_> = norms.collect();
+        let n = norms.len();
+        norms.dedup();
+        match (norms[..].first(), norms.len(), n) {
+            (Some(d), 1, 2) => Ok(*d),
+            (_, 1, n) => Err(format!("a layer has {n} norms, a decoder's has two")),
+            _ => Err("its norms go over different widths".into()),
+        }
+    }
+
+    fn vocab(&self) -> Result<DimId, String> {
+        one(
+            self.ops.ops().filter_map(|(_, o)| if let OpKind::Embed { over } = o.kind { Some(over) } else { None }),
+            "token embedding",
+        )
+    }
+
+    /// Rotary on q and k, or rows of a table added to the embedding.
+    fn positions(&self, attention: &Op, layer: u32) -> Result<(Option<f64>, Option<DimId>), String> {
+        let rope = |v: ValueId| {
+            let op = self.ops.producer(v).map(|id| &self.ops.flow[id]);
+            op.and_then(|o| if let OpKind::Map(MapFn::Rope(base)) = o.kind { Some(base) } else { None })
+        };
+        let (q, k) = (rope(attention.inputs[0]), rope(attention.inputs[1]));
+        let takes: Vec<_> = self
+            .ops
+            .ops()
+            .filter_map(|(_, o)| if let OpKind::Take { from, .. } = o.kind { Some((from, o.unit)) } else { None })
+            .collect();
+        match (q, k, &takes[..]) {
+            (Some(q), Some(k), []) if q.total_cmp(&k).is_eq() => Ok((Some(q), None)),
+            (None, None, [(rows, unit)]) if *unit < layer => Ok((None, Some(*rows))),
+            (None, None, []) => Err("it has no positions".into()),
+            _ => Err("its positions are neither rotary on q and k nor a table added to the embedding".into()),
+        }
+    }
+
+    fn norm(&self) -> Result<&'static str, String> {
+        let kinds: Vec<_> =
+            self.ops.ops().filter_map(|(_, o)| if let OpKind::Norm { kind, .. } = o.kind { Some(kind) } else { None }).collect();
+        match kinds.first() {
+            Some(first) if kinds.iter().all(|k| k == first) => {
+                Ok(if *first == NormKind::Rms { "rms" } else { "layer" })
+            }
+            _ => Err("its norms are of different kinds".into()),
+        }
+    }
+
+    /// `silu(gate) * up`, or `gelu(up)`, and the width between.
+    fn mlp(&self, ops: &[&Op], hidden: DimId) -> Result<(&'static str, DimId), String> {
+        let has = |f: fn(&MapFn) -> bool| ops.iter().filter(|o| matches!(&o.kind, OpKind::Map(m) if f(m))).count();
+        let (silu, gelu, mul, relu) = (
+            has(|m| matches!(m, MapFn::Silu)),
+            has(|m| matches!(m, MapFn::Gelu)),
+            has(|m| matches!(m, MapFn::Mul)),
+            has(|m| matches!(m, MapFn::Relu)),
+        );
+        let activation = match (silu, gelu, mul, relu) {
+            (1, 0, 1, 0) => "swiglu",
+            (0, 1, 0, 0) => "gelu",
+            _ => return Err("its MLP is neither SwiGLU nor GELU".into()),
+        };
+        let down = ops.iter().rev().find_map(|o| match &o.kind {
+            OpKind::Contract { contracted } if self.ops.value(o.output).dims.contains(&hidden) => match contracted[..] {
+                [d] if d != hidden => Some(d),
+                _ => None,
+            },
+            _ => None,
+        });
+        down.map(|d| (activation, d)).ok_or_else(|| "its MLP has no projection back to the hidden width".into())
+    }
+
+    /// Whether every linear layer adds a bias, or none.
+    fn biases(&self, ops: &[&Op]) -> Result<bool, String> {
+        let linear = ops.iter().filter(|o| matches!(o.kind, OpKind::Contract { .. }) && o.inputs.iter().any(|v| self.is_param(*v))).count();
+        let added = ops
+            .iter()
+            .filter(|o| matches!(o.kind, OpKind::Map(MapFn::Add)) && o.inputs.iter().any(|v| self.is_param(*v)))
+            .count();
+        match added {
+            0 => Ok(false),
+            n if n == linear => Ok(true),
+            n => Err(format!("{n} of its {linear} linear layers have a bias")),
+        }
+    }
+
+    /// Whether the head is the embedding's table.
+    fn tied(&self, layer: u32) -> Result<bool, String> {
+        let heads = self.ops.ops().filter(|(_, o)| o.unit > layer && matches!(o.kind, OpKind::Contract { .. }));
+        let head = one(heads.map(|(_, o)| o), "product in the head")?;
+        let weight = head.inputs.iter().find(|v| self.is_param(**v)).ok_or("its head has no weight")?;
+        match self.ops.value(*weight).role {
+            ValueRole::Param(p) => Ok(self.ops.params[p as usize].unit < layer),
+            _ => Ok(false),
+        }
+    }
+
+    /// The family's parameter count: a model that has other parameters is something else.
+    fn count(&self, d: &DecoderInfo, a: &Attention) -> Result<(), String> {
+        let (h, f, q, kv) = (d.hidden, d.ffn, d.heads * d.head_dim, d.kv_heads * d.head_dim);
+        let _ = a;
+        let mlp = if d.activation == "swiglu" { 3 * h * f } else { 2 * h * f };
+        let norm = if d.norm == "layer" { 2 * h } else { h };
+        let bias = if d.bias { q + 2 * kv + h + f + h } else { 0 };
+        let layer = h * q + 2 * h * kv + q * h + mlp + 2 * norm + bias;
+        let embed = d.vocab * h + d.learned_positions.unwrap_or(0) * h;
+        let head = norm + if d.tied { 0 } else { d.vocab * h };
+        let expected = d.layers * layer + embed + head;
+        let found = params(self.ops, self.graph);
+        if found == expected {
+            Ok(())
+        } else {
+            Err(format!("it has {found} parameters, a decoder of these sizes has {expected}"))
+        }
+    }
+}
+
+fn one<T>(mut found: impl Iterator<Item = T>, what: &str) -> Result<T, String> {
+    match (found.next(), found.next()) {
+        (Some(x), None) => Ok(x),
+        (None, _) => Err(format!("it has no {what}")),
+        (Some(_), Some(_)) => Err(format!("it has more than one {what}")),
+    }
+}
+
+/// Parameters of the whole model, unpadded, tied ones once.
+pub fn params(ops: &OpGraph, graph: &Graph) -> u64 {
+    (0..ops.units.len()).map(|u| ops.units[u].count as u64 * unit_params(ops, graph, u as u32)).sum()
+}
+
+/// Parameters of one copy of a unit, unpadded.
+pub fn unit_params(ops: &OpGraph, graph: &Graph, unit: u32) -> u64 {
+    let own = ops.params.iter().filter(|p| p.unit == unit);
+    own.map(|p| {
+        let dims = &ops.value(p.value).dims;
+        dims.iter().map(|d| graph.as_int(ops.dim(*d).true_extent).unwrap_or(0) as u64).product::<u64>()
+    })
+    .sum()
+}
