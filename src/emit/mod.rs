@@ -4,6 +4,7 @@
 //! writes the [`Artifacts`], all or nothing.
 
 mod artifacts;
+pub mod evaluator;
 mod json;
 pub mod launchers;
 pub mod plan;

@@ -1,87 +1,23 @@
-//! Nodes and their one constructor.
+//! The graph: its nodes with their kinds and ranges, its leaves, its names.
 
+use super::range::BadNode;
+use super::{Id, Input, InputId, Kind, Node, Range};
 use indexmap::IndexMap;
+use std::collections::BTreeMap;
 
-/// A node, by position: operands always come before their users.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Id(pub u32);
-
-/// A leaf whose value is given from outside: a layout parameter, or a fact counted by the schedule simulator.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct InputId(pub u32);
-
-/// What a node's value is.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
-pub enum Kind {
-    /// An exact integer.
-    Int,
-    /// An IEEE-754 double.
-    Real,
-    /// True or false.
-    Bool,
-}
-
-/// One operation. Int and Real are never mixed: [`Node::ToReal`] converts.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
-#[expect(missing_docs, reason = "each is the operation of the same name")]
-pub enum Node {
-    Int(i64),
-    /// The bits of a double.
-    Real(u64),
-    Bool(bool),
-    Input(InputId),
-    Add(Id, Id),
-    Sub(Id, Id),
-    Mul(Id, Id),
-    /// Real division; the divisor is never zero on a legal point.
-    Div(Id, Id),
-    ToReal(Id),
-    /// Real to Int.
-    Floor(Id),
-    /// Real to Int.
-    Ceil(Id),
-    Sqrt(Id),
-    /// Binary logarithm, by the graph's own series.
-    Log2(Id),
-    /// Power of two, by the graph's own series.
-    Exp2(Id),
-    /// Int, divisor above 0.
-    FloorDiv(Id, Id),
-    /// Int, divisor above 0.
-    CeilDiv(Id, Id),
-    /// Int, non-negative, divisor above 0.
-    Mod(Id, Id),
-    /// Int; exact where the point is legal, its obligation is a separate root.
-    ExactDiv(Id, Id),
-    Min(Id, Id),
-    Max(Id, Id),
-    Select(Id, Id, Id),
-    Le(Id, Id),
-    Lt(Id, Id),
-    Eq(Id, Id),
-    And(Id, Id),
-    Or(Id, Id),
-    Not(Id),
-}
-
-/// A leaf: its name, kind and the range its values are promised to keep.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Input {
-    /// `tp`, `stage.in_flight`.
-    pub name: String,
-    /// Int or Real.
-    pub kind: Kind,
-    /// Least value.
-    pub lo: f64,
-    /// Greatest value.
-    pub hi: f64,
+/// What is known of a node beside its operation.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(super) struct Info {
+    pub(super) kind: Kind,
+    pub(super) range: Range,
 }
 
 /// The graph.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Graph {
-    nodes: IndexMap<Node, Kind>,
+    nodes: IndexMap<Node, Info>,
     inputs: Vec<Input>,
+    names: BTreeMap<Id, String>,
 }
 
 impl Graph {
@@ -90,12 +26,24 @@ impl Graph {
         Self::default()
     }
 
-    /// Declares a leaf.
+    /// Declares a leaf. An Int's range is cut to the integers within ±2^62, a Real's to finite numbers.
     pub fn input(&mut self, input: Input) -> Id {
+        let limit = match input.kind {
+            Kind::Int => super::INT_LIMIT as f64,
+            Kind::Real => f64::MAX,
+            Kind::Bool => 1.0,
+        };
+        let cut = |x: f64, other: f64| if x.is_nan() { other } else { x.clamp(-limit, limit) };
+        let (lo, hi) = match input.kind {
+            Kind::Int => (cut(input.lo, -limit).ceil(), cut(input.hi, limit).floor()),
+            Kind::Real => (cut(input.lo, -limit), cut(input.hi, limit)),
+            Kind::Bool => (0.0, 1.0),
+        };
+        // `+ 0.0` makes a negative zero positive.
+        let (lo, hi) = (lo + 0.0, hi.max(lo) + 0.0);
         let id = InputId(self.inputs.len() as u32);
-        let kind = input.kind;
-        self.inputs.push(input);
-        self.insert(Node::Input(id), kind)
+        self.inputs.push(Input { lo, hi, ..input });
+        self.leaf(Node::Input(id))
     }
 
     /// The leaves, in the order they were declared: the columns of an evaluation.
@@ -103,14 +51,22 @@ impl Graph {
         &self.inputs
     }
 
+    fn entry(&self, id: Id) -> (&Node, &Info) {
+        self.nodes.get_index(id.0 as usize).expect("ids come from this graph")
+    }
+
+    pub(super) fn info(&self, id: Id) -> Info {
+        *self.entry(id).1
+    }
+
     /// The operation behind `id`.
     pub fn node(&self, id: Id) -> Node {
-        *self.nodes.get_index(id.0 as usize).expect("ids come from this graph").0
+        *self.entry(id).0
     }
 
     /// What `id`'s value is.
     pub fn kind(&self, id: Id) -> Kind {
-        *self.nodes.get_index(id.0 as usize).expect("ids come from this graph").1
+        self.info(id).kind
     }
 
     /// How many nodes there are.
@@ -123,12 +79,17 @@ impl Graph {
         self.nodes.is_empty()
     }
 
-    /// The constant `value`.
+    /// Every node, operands before users.
+    pub fn ids(&self) -> impl DoubleEndedIterator<Item = Id> + use<> {
+        (0..self.nodes.len() as u32).map(Id)
+    }
+
+    /// The constant `value`; a Real beyond ±2^62.
     pub fn int(&mut self, value: i64) -> Id {
         self.put(Node::Int(value))
     }
 
-    /// The constant `value`.
+    /// The constant `value`. Infinity becomes the greatest double, NaN 0.
     pub fn real(&mut self, value: f64) -> Id {
         self.put(Node::Real(value.to_bits()))
     }
@@ -152,38 +113,54 @@ impl Graph {
         }
     }
 
-    /// Adds `node`, simplified; equal nodes are one.
-    pub fn put(&mut self, node: Node) -> Id {
-        let kind = match node {
-            Node::Int(_)
-            | Node::Floor(_)
-            | Node::Ceil(_)
-            | Node::FloorDiv(..)
-            | Node::CeilDiv(..)
-            | Node::Mod(..)
-            | Node::ExactDiv(..) => Kind::Int,
-            Node::Real(_) | Node::Div(..) | Node::ToReal(_) | Node::Sqrt(_) | Node::Log2(_) | Node::Exp2(_) => {
-                Kind::Real
-            }
-            Node::Bool(_)
-            | Node::Le(..)
-            | Node::Lt(..)
-            | Node::Eq(..)
-            | Node::And(..)
-            | Node::Or(..)
-            | Node::Not(_) => Kind::Bool,
-            Node::Input(i) => self.inputs[i.0 as usize].kind,
-            Node::Add(a, _) | Node::Sub(a, _) | Node::Mul(a, _) | Node::Min(a, _) | Node::Max(a, _) => self.kind(a),
-            Node::Select(_, a, _) => self.kind(a),
-        };
-        self.insert(node, kind)
+    /// The truth value behind a constant.
+    pub fn as_bool(&self, id: Id) -> Option<bool> {
+        if let Node::Bool(v) = self.node(id) { Some(v) } else { None }
     }
 
-    fn insert(&mut self, node: Node, kind: Kind) -> Id {
-        let entry = self.nodes.entry(node);
-        let id = Id(entry.index() as u32);
-        entry.or_insert(kind);
-        id
+    /// Names `id` for listings and explanations: a tensor, a collective, a root. The first name stays, since shared
+    /// nodes are met again; constants have none, since equal constants mean many things.
+    pub fn name(&mut self, id: Id, name: impl Into<String>) {
+        if !self.is_constant(id) {
+            self.names.entry(id).or_insert_with(|| name.into());
+        }
+    }
+
+    /// The name of `id`: the one given, or the input's.
+    pub fn label_of(&self, id: Id) -> Option<&str> {
+        let given = self.names.get(&id).map(String::as_str);
+        if let (None, Node::Input(i)) = (given, self.node(id)) {
+            return self.inputs.get(i.0 as usize).map(|input| input.name.as_str());
+        }
+        given
+    }
+
+    pub(super) fn given_name(&self, id: Id) -> Option<&str> {
+        self.names.get(&id).map(String::as_str)
+    }
+
+    pub(super) fn is_constant(&self, id: Id) -> bool {
+        matches!(self.node(id), Node::Int(_) | Node::Real(_) | Node::Bool(_))
+    }
+
+    /// Adds a node without operands.
+    pub(super) fn leaf(&mut self, node: Node) -> Id {
+        self.insert(node).expect("a leaf has no operands")
+    }
+
+    /// Adds `node` as it is.
+    pub(super) fn insert(&mut self, node: Node) -> Result<Id, BadNode> {
+        if let Some(index) = self.nodes.get_index_of(&node) {
+            return Ok(Id(index as u32));
+        }
+        let (kind, range) = self.infer(node)?;
+        let (index, _) = self.nodes.insert_full(node, Info { kind, range });
+        Ok(Id(index as u32))
+    }
+
+    /// An empty graph with the same inputs, whose nodes are not put yet.
+    pub(super) fn with_inputs(inputs: Vec<Input>) -> Self {
+        Graph { inputs, ..Graph::default() }
     }
 }
 
@@ -191,71 +168,109 @@ impl Graph {
 impl Graph {
     /// `id` as a Real.
     pub fn to_real(&mut self, id: Id) -> Id {
-        if self.kind(id) == Kind::Int { self.put(Node::ToReal(id)) } else { id }
-    }
-
-    fn same(&mut self, a: Id, b: Id) -> (Id, Id) {
-        if self.kind(a) == self.kind(b) { (a, b) } else { (self.to_real(a), self.to_real(b)) }
+        self.put(Node::ToReal(id))
     }
 
     /// `a + b`
     pub fn add(&mut self, a: Id, b: Id) -> Id {
-        let (a, b) = self.same(a, b);
         self.put(Node::Add(a, b))
     }
 
     /// `a - b`
     pub fn sub(&mut self, a: Id, b: Id) -> Id {
-        let (a, b) = self.same(a, b);
         self.put(Node::Sub(a, b))
     }
 
     /// `a * b`
     pub fn mul(&mut self, a: Id, b: Id) -> Id {
-        let (a, b) = self.same(a, b);
         self.put(Node::Mul(a, b))
     }
 
     /// `a / b` as a Real.
     pub fn div(&mut self, a: Id, b: Id) -> Id {
-        let (a, b) = (self.to_real(a), self.to_real(b));
         self.put(Node::Div(a, b))
     }
 
     /// The smaller.
     pub fn min(&mut self, a: Id, b: Id) -> Id {
-        let (a, b) = self.same(a, b);
         self.put(Node::Min(a, b))
     }
 
     /// The larger.
     pub fn max(&mut self, a: Id, b: Id) -> Id {
-        let (a, b) = self.same(a, b);
         self.put(Node::Max(a, b))
     }
 
     /// `if cond then a else b`
     pub fn select(&mut self, cond: Id, a: Id, b: Id) -> Id {
-        let (a, b) = self.same(a, b);
         self.put(Node::Select(cond, a, b))
     }
 
     /// `a <= b`
     pub fn le(&mut self, a: Id, b: Id) -> Id {
-        let (a, b) = self.same(a, b);
         self.put(Node::Le(a, b))
     }
 
     /// `a < b`
     pub fn lt(&mut self, a: Id, b: Id) -> Id {
-        let (a, b) = self.same(a, b);
         self.put(Node::Lt(a, b))
     }
 
     /// `a == b`
     pub fn eq(&mut self, a: Id, b: Id) -> Id {
-        let (a, b) = self.same(a, b);
         self.put(Node::Eq(a, b))
+    }
+
+    /// `a / b` of Ints, rounded down.
+    pub fn floor_div(&mut self, a: Id, b: Id) -> Id {
+        self.put(Node::FloorDiv(a, b))
+    }
+
+    /// `a / b` of Ints, rounded up.
+    pub fn ceil_div(&mut self, a: Id, b: Id) -> Id {
+        self.put(Node::CeilDiv(a, b))
+    }
+
+    /// `a / b` of Ints where `b` divides `a`; the maker states [`Graph::divides`] as an obligation.
+    pub fn exact_div(&mut self, a: Id, b: Id) -> Id {
+        self.put(Node::ExactDiv(a, b))
+    }
+
+    /// Whether the Int `b` divides the Int `a`.
+    pub fn divides(&mut self, b: Id, a: Id) -> Id {
+        let rest = self.put(Node::Mod(a, b));
+        let zero = self.int(0);
+        self.eq(rest, zero)
+    }
+
+    /// What must hold for a division by `b` to mean what it says: `b != 0`, or `b >= 1` of an Int. None if it always
+    /// does. Elsewhere the quotient is some finite number.
+    pub fn divisor_guard(&mut self, b: Id) -> Option<Id> {
+        if self.range(b).lo > 0.0 || (self.kind(b) == Kind::Real && self.never_zero(b)) {
+            return None;
+        }
+        if self.kind(b) == Kind::Int {
+            let one = self.int(1);
+            return Some(self.le(one, b));
+        }
+        let zero = self.real(0.0);
+        let is_zero = self.eq(b, zero);
+        Some(self.not(is_zero))
+    }
+
+    /// `a and b`
+    pub fn and(&mut self, a: Id, b: Id) -> Id {
+        self.put(Node::And(a, b))
+    }
+
+    /// `a or b`
+    pub fn or(&mut self, a: Id, b: Id) -> Id {
+        self.put(Node::Or(a, b))
+    }
+
+    /// `not a`
+    pub fn not(&mut self, a: Id) -> Id {
+        self.put(Node::Not(a))
     }
 
     /// The sum of `terms`, left to right; the Int 0 if there are none.

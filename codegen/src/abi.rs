@@ -1,0 +1,83 @@
+//! The C interface, in the order a caller uses it. No panic crosses it.
+//!
+//! `parc_codegen_version` first; only if it is the caller's own [`parc::emit::evaluator::ABI`], the rest:
+//! `parc_codegen_compile` gives a kernel, or null and a text; `parc_codegen_run` evaluates points and may run on many
+//! threads at once; `parc_codegen_free` and `parc_codegen_free_text` take back what `compile` gave.
+#![expect(unsafe_code, reason = "the border to C: pointers come from a caller in another library")]
+
+use crate::Kernel;
+use std::ffi::{CString, c_char};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The version of this interface, of the bytes it takes and of what the operations mean.
+#[unsafe(no_mangle)]
+pub extern "C" fn parc_codegen_version() -> u32 {
+    parc::emit::evaluator::ABI
+}
+
+/// Compiles a graph in the format of [`parc::expr::wire`]. Null if it cannot, with the reason in `error`.
+///
+/// # Safety
+/// `bytes` points to `length` bytes; `error` is null or points to a place for a pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn parc_codegen_compile(bytes: *const u8, length: usize, error: *mut *mut c_char) -> *mut Kernel {
+    // SAFETY: the caller gives `length` readable bytes; a null pointer is replaced before.
+    let bytes = if bytes.is_null() { &[][..] } else { unsafe { std::slice::from_raw_parts(bytes, length) } };
+    let result = catch_unwind(AssertUnwindSafe(|| Kernel::compile(bytes)))
+        .unwrap_or_else(|_| Err("the back end failed; this is a bug in parc".to_owned()));
+    match result {
+        Ok(kernel) => Box::into_raw(Box::new(kernel)),
+        Err(reason) => {
+            if !error.is_null() {
+                let text = CString::new(reason.replace('\0', " ")).unwrap_or_default();
+                // SAFETY: the caller gives a place for a pointer, which takes the text over.
+                unsafe { error.write(text.into_raw()) };
+            }
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// Evaluates `n` points: `columns` has a pointer to `n` doubles for each input, `out` one for each root. 0 if done.
+///
+/// # Safety
+/// `kernel` is from [`parc_codegen_compile`] and not freed; `columns` and `out` are as said, each column of `out` apart
+/// from all others.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn parc_codegen_run(
+    kernel: *const Kernel,
+    n: i64,
+    columns: *const *const f64,
+    out: *const *mut f64,
+) -> i32 {
+    // SAFETY: the caller gives a living kernel, or null.
+    match unsafe { kernel.as_ref() } {
+        Some(kernel) => kernel.evaluate(n, columns, out),
+        None => 1,
+    }
+}
+
+/// Frees a kernel. Null is nothing.
+///
+/// # Safety
+/// `kernel` is from [`parc_codegen_compile`], is not in use and not freed yet.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn parc_codegen_free(kernel: *mut Kernel) {
+    if !kernel.is_null() {
+        // SAFETY: it was made by `Box::into_raw`, and the caller gives it up.
+        let kernel = unsafe { Box::from_raw(kernel) };
+        let _freed = catch_unwind(AssertUnwindSafe(|| drop(kernel)));
+    }
+}
+
+/// Frees a text. Null is nothing.
+///
+/// # Safety
+/// `text` is from [`parc_codegen_compile`] and not freed yet.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn parc_codegen_free_text(text: *mut c_char) {
+    if !text.is_null() {
+        // SAFETY: it was made by `CString::into_raw`, and the caller gives it up.
+        drop(unsafe { CString::from_raw(text) });
+    }
+}

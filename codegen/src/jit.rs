@@ -1,0 +1,53 @@
+//! A kernel in this process's memory.
+#![expect(unsafe_code, reason = "calls machine code made at run time")]
+
+use crate::ir::{self, Cpu};
+use inkwell::OptimizationLevel;
+use inkwell::context::Context;
+use inkwell::execution_engine::ExecutionEngine;
+use inkwell::targets::{InitializationConfig, Target, TargetMachine};
+use parc::expr::wire;
+
+/// Larger graphs would compile for minutes; the interpreter serves them.
+const MOST_NODES: usize = 100_000;
+
+type Evaluate = unsafe extern "C" fn(i64, *const *const f64, *const *mut f64) -> i32;
+
+/// Machine code for a graph.
+pub struct Kernel {
+    evaluate: Evaluate,
+    // Fields drop in order: the code before the context it was made in.
+    _engine: ExecutionEngine<'static>,
+    _context: Box<Context>,
+}
+
+impl Kernel {
+    /// Compiles the bytes of a graph for this machine.
+    pub fn compile(bytes: &[u8]) -> Result<Self, String> {
+        let (graph, roots) = wire::decode(bytes).map_err(|e| e.to_string())?;
+        if graph.len() > MOST_NODES {
+            return Err(format!("a graph of {} nodes, at most {MOST_NODES} are compiled", graph.len()));
+        }
+        Target::initialize_native(&InitializationConfig::default())?;
+        let cpu = Cpu {
+            name: TargetMachine::get_host_cpu_name().to_string(),
+            features: TargetMachine::get_host_cpu_features().to_string(),
+        };
+        let context = Box::new(Context::create());
+        // SAFETY: the context is on the heap, is dropped after the engine, and nothing else borrowed from it is kept.
+        let borrowed: &'static Context = unsafe { &*std::ptr::from_ref(&*context) };
+        let module = ir::module(borrowed, &graph, &roots, &cpu).map_err(|e| e.to_string())?;
+        module.verify().map_err(|e| e.to_string())?;
+        let engine = module.create_jit_execution_engine(OptimizationLevel::Default).map_err(|e| e.to_string())?;
+        let address = engine.get_function_address(ir::EVALUATE).map_err(|e| e.to_string())?;
+        // SAFETY: `ir::module` gives the function of this name this type.
+        let evaluate = unsafe { std::mem::transmute::<usize, Evaluate>(address) };
+        Ok(Kernel { evaluate, _engine: engine, _context: context })
+    }
+
+    /// Runs the kernel; the pointers are as in [`crate::abi::parc_codegen_run`], whose caller answers for them.
+    pub(crate) fn evaluate(&self, n: i64, columns: *const *const f64, out: *const *mut f64) -> i32 {
+        // SAFETY: the code lives as long as `self`; the pointers are the caller's promise.
+        unsafe { (self.evaluate)(n, columns, out) }
+    }
+}
