@@ -5,10 +5,11 @@
 //! the graph. [`roots`] joins the two, so that the interpreter, the compiled evaluator and the explanations read one
 //! graph.
 
+pub mod claims;
 pub mod costs;
 mod errors;
 mod flops;
-mod group;
+pub mod group;
 pub mod legality;
 pub mod roots;
 pub mod schedule;

@@ -4,6 +4,8 @@
 //! writes the [`Artifacts`], all or nothing.
 
 mod artifacts;
+pub mod assemble;
+mod decoder;
 pub mod evaluator;
 mod json;
 pub mod launchers;

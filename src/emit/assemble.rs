@@ -1,0 +1,324 @@
+//! A compiled job to its plan: names, numbers and ranks in the words of the user.
+
+mod memory;
+mod ranks;
+mod time;
+mod traffic;
+
+use super::decoder;
+use super::plan::{
+    AxisInfo, AxisRole, ChunkInfo, Claim, ClusterInfo, JobInfo, LayoutInfo, LevelInfo, ModelInfo, PipelineInfo, Plan,
+    RecomputeInfo, SCHEMA, TrainingInfo, UnitInfo,
+};
+use crate::analyse::claims::Verdict;
+use crate::analyse::group::outermost_level;
+use crate::analyse::roots::StageValues;
+use crate::analyse::stage::by_unit;
+use crate::driver::Compiled;
+use crate::elaborate::{ClaimKind, Settings};
+use crate::hir::Program;
+use crate::layout::{Action, AttentionMethod, AxisId, Class, Comm, Hold, RecomputeWhat, SelectorPart};
+use crate::source::Sources;
+use std::collections::BTreeMap;
+
+/// Ranks a plan may list.
+pub const MAX_RANKS: i64 = 1 << 20;
+
+/// Whether a plan lists every rank and group.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Ranks {
+    /// For launching.
+    Listed,
+    /// For reports: work does not grow with the devices.
+    Left,
+}
+
+/// The plan of `compiled`.
+pub fn plan(
+    compiled: &mut Compiled<'_>,
+    program: &Program,
+    sources: &Sources,
+    settings: &Settings,
+    verdicts: &[Verdict],
+    ranks: Ranks,
+) -> Plan {
+    let stages: Vec<StageValues> =
+        compiled.facts.stages.iter().map(|s| compiled.roots.stage_values(&compiled.graph, &compiled.inputs, s)).collect();
+    let levels = levels(compiled);
+    let c = &*compiled;
+    let layout = layout(c, sources, &levels);
+    let memory = memory::memory(c, &stages, sources);
+    let (parts, time) = time::time(c, &stages);
+    let _ = parts;
+    let collectives = traffic::collectives(c, &stages, sources, &levels);
+    let (groups, ranks) = match ranks {
+        Ranks::Listed => ranks::ranks(c, &layout, &memory),
+        Ranks::Left => (BTreeMap::new(), Vec::new()),
+    };
+    let file = sources.file(program.module(c.job.id.module).file);
+    let (line, _) = sources.line_col(c.job.span);
+    Plan {
+        schema: SCHEMA,
+        compiler: format!("parc {}", env!("CARGO_PKG_VERSION")),
+        std_hash: std_hash(program, sources),
+        job: JobInfo {
+            name: c.job.name.clone(),
+            file: file.name.clone(),
+            line,
+            edition: program.module(c.job.id.module).ast.edition.map_or(1, |(n, _)| n as i64),
+            set: settings.values.iter().map(|(n, v)| (n.clone(), v.to_string())).collect(),
+        },
+        model: model(c),
+        cluster: cluster(c),
+        layout,
+        training: training(c),
+        pipeline: pipeline(c),
+        memory,
+        time,
+        collectives,
+        claims: verdicts.iter().map(|v| claim(v, sources)).collect(),
+        groups,
+        ranks,
+    }
+}
+
+/// FNV-1a of the standard library files the program uses: a plan says which figures it was made with.
+fn std_hash(program: &Program, sources: &Sources) -> String {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut files: Vec<_> = program.modules.iter().filter(|m| m.std).map(|m| sources.file(m.file)).collect();
+    files.sort_by(|a, b| a.name.cmp(&b.name));
+    for file in files {
+        for byte in file.name.bytes().chain(file.text.bytes()) {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+    format!("{:06x}", hash & 0x00ff_ffff)
+}
+
+fn claim(v: &Verdict, sources: &Sources) -> Claim {
+    let kind = match v.kind {
+        ClaimKind::Require => "require",
+        ClaimKind::Expect => "expect",
+    };
+    let (line, _) = sources.line_col(v.span);
+    Claim { text: v.text.clone(), kind, holds: v.holds, found: v.found.clone(), line }
+}
+
+fn model(c: &Compiled<'_>) -> ModelInfo {
+    let (decoder, decoder_reason) = match decoder::decoder(&c.job.ops, &c.graph) {
+        Ok(d) => (Some(d), None),
+        Err(why) => (None, Some(why)),
+    };
+    let unit = |(i, u): (usize, &crate::graph::Unit)| UnitInfo {
+        name: u.name.clone(),
+        count: u.count as u64,
+        repeated: u.repeated,
+        params: decoder::unit_params(&c.job.ops, &c.graph, i as u32),
+    };
+    ModelInfo {
+        name: c.job.model_name.clone(),
+        params: decoder::params(&c.job.ops, &c.graph),
+        units: c.job.ops.units.iter().enumerate().map(unit).collect(),
+        decoder,
+        decoder_reason,
+        flops: c.value(c.roots.flops),
+    }
+}
+
+fn cluster(c: &Compiled<'_>) -> ClusterInfo {
+    let cluster = &c.job.cluster;
+    let level = |l: &crate::elaborate::Level<'_>| LevelInfo {
+        name: l.name.clone(),
+        children: l.children as u64,
+        devices: l.devices as u64,
+        link: l.link.name.to_string(),
+        links: l.links as u64,
+    };
+    ClusterInfo {
+        name: cluster.name.clone(),
+        devices: cluster.devices as u64,
+        device: cluster.device.name.to_string(),
+        usable: cluster.device_field("usable") as u64,
+        peak: c.peak,
+        levels: cluster.levels.iter().map(level).collect(),
+        price_per_hour: cluster.device_field("price") * 3_600.0,
+    }
+}
+
+fn training(c: &Compiled<'_>) -> TrainingInfo {
+    let whole = |id| c.value(id) as u64;
+    let formats = c.job.numerics.formats.iter().map(|(class, d)| ((*class).to_string(), d.name.clone()));
+    TrainingInfo {
+        batch: whole(c.job.batch),
+        sequence: whole(c.job.sequence),
+        micro_batch: whole(c.job.micro_batch),
+        microbatches: whole(c.job.microbatches),
+        replicas: whole(c.job.replicas),
+        precision: formats.collect(),
+        optimizer: c.job.numerics.optimizer.name.to_string(),
+    }
+}
+
+fn pipeline(c: &Compiled<'_>) -> PipelineInfo {
+    let kinds = c.job.ops.units.len();
+    let chunk = |(chunk, stage): &(crate::pipeline::split::Chunk, u32)| ChunkInfo {
+        stage: u64::from(*stage),
+        units: by_unit(chunk, kinds).into_iter().map(|n| n as u64).collect(),
+    };
+    let ranks = c.facts.stages.len().max(1) as u64;
+    PipelineInfo {
+        axis: c.job.pipeline.as_ref().map(|p| c.job.layout.axis(p.axis).name.clone()),
+        schedule: c.schedule.name.clone(),
+        arguments: c.schedule.arguments.clone(),
+        chunks_per_rank: u64::from(c.schedule.chunks) / ranks,
+        chunks: c.facts.chunks.iter().map(chunk).collect(),
+        bubble: c.schedule.bubble,
+    }
+}
+
+/// The outermost level each axis crosses, by axis; the innermost level for an axis of one rank.
+fn levels(c: &mut Compiled<'_>) -> Vec<String> {
+    let ids: Vec<_> = c.job.layout.axis_ids().collect();
+    ids.into_iter()
+        .map(|a| {
+            let at = outermost_level(&c.job, &[a], &mut c.graph, &c.job.point).unwrap_or(0);
+            c.job.cluster.levels[at].name.clone()
+        })
+        .collect()
+}
+
+/// What an axis does, read off the rules that speak of it.
+pub(super) fn role(c: &Compiled<'_>, axis: AxisId) -> AxisRole {
+    let layout = &c.job.layout;
+    if layout.pipeline == Some(axis) {
+        return AxisRole::Pipeline;
+    }
+    if c.job.batch_axes.contains(&axis) {
+        return AxisRole::Data;
+    }
+    let data = |name: &String| c.job.ops.dims.iter().any(|d| d.data.is_some() && d.name == *name);
+    let rules = layout.rules.iter().filter(|r| r.axes.contains(&axis));
+    let mut role = AxisRole::Idle;
+    for rule in rules {
+        if let Action::Shard { dims, .. } = &rule.action {
+            if dims.iter().any(|d| !data(d)) {
+                return AxisRole::Tensor;
+            }
+            if !dims.is_empty() {
+                role = AxisRole::Context;
+            }
+        }
+    }
+    role
+}
+
+fn layout(c: &Compiled<'_>, sources: &Sources, levels: &[String]) -> LayoutInfo {
+    let l = &c.job.layout;
+    let name = |a: &AxisId| l.axis(*a).name.clone();
+    let axes: Vec<AxisInfo> = l
+        .axis_ids()
+        .map(|a| AxisInfo {
+            name: name(&a),
+            size: c.value(l.axis(a).size) as u64,
+            stride: c.value(l.axis(a).stride) as u64,
+            role: role(c, a),
+            level: levels[a.0 as usize].clone(),
+        })
+        .collect();
+    let sequence_parallel = l.rules.iter().any(|r| match &r.action {
+        Action::Shard { otherwise, .. } => {
+            !otherwise.is_empty() && r.axes.iter().any(|a| role(c, *a) == AxisRole::Tensor && c.value(l.axis(*a).size) > 1.0)
+        }
+        Action::Replicate { .. } => false,
+    });
+    let context = axes.iter().any(|a| a.role == AxisRole::Context && a.size > 1);
+    let context_method = l.attention.first().filter(|_| context).map(|v| match v.method {
+        AttentionMethod::Ring => "ring",
+        AttentionMethod::AllGather => "all_gather",
+        AttentionMethod::AllToAll => "all_to_all",
+    });
+    let mut stored: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
+    for s in &l.stores {
+        // An axis of one rank splits nothing.
+        let over: Vec<_> = s.axes.iter().filter(|a| c.value(l.axis(**a).size) > 1.0).map(name).collect();
+        if !over.is_empty() {
+            stored.insert(class_name(s.class), over);
+        }
+    }
+    let hold = l.stores.iter().find(|s| s.class == Class::Param).map(|s| match s.hold {
+        Hold::Layer => "layer",
+        Hold::Microbatch => "microbatch",
+        Hold::Step => "step",
+    });
+    let overlaps = |comm| l.overlaps.iter().any(|o| o.comm == comm);
+    let (line, _) = sources.line_col(c.job.places.get("layout").copied().unwrap_or(c.job.span));
+    LayoutInfo {
+        name: c.job.layout_name.clone(),
+        line,
+        axes,
+        sequence_parallel,
+        context_method,
+        hold: hold.filter(|_| stored.contains_key("param")),
+        stored,
+        overlap_gather: overlaps(Comm::Gather),
+        overlap_reduce: overlaps(Comm::Reduce),
+        overlap_p2p: overlaps(Comm::P2p),
+        recompute: recompute(c),
+        pads: pads(c),
+    }
+}
+
+fn class_name(class: Class) -> &'static str {
+    match class {
+        Class::Param => "param",
+        Class::Grad => "grad",
+        Class::State => "state",
+        Class::Master => "master",
+        Class::Act => "act",
+        Class::Kv => "kv",
+    }
+}
+
+/// Every dimension whose padded extent is not its own.
+fn pads(c: &Compiled<'_>) -> Vec<(String, u64, u64)> {
+    let wanted = c.job.layout.pads.iter().filter_map(|p| c.job.ops.dims.iter().find(|d| d.name == p.dim));
+    wanted.map(|d| (d.name.clone(), c.value(d.true_extent) as u64, c.value(d.extent) as u64)).collect()
+}
+
+fn recompute(c: &Compiled<'_>) -> RecomputeInfo {
+    let active: Vec<_> = c.job.layout.recompute.iter().filter(|r| r.what != RecomputeWhat::None).collect();
+    if active.is_empty() {
+        return RecomputeInfo::None;
+    }
+    if active.iter().any(|r| r.scope.is_everywhere() && r.what == RecomputeWhat::All) {
+        return RecomputeInfo::Full;
+    }
+    let whole: Option<Vec<String>> = active
+        .iter()
+        .map(|r| (r.what == RecomputeWhat::All).then(|| scope_path(r)).flatten())
+        .collect();
+    match whole {
+        Some(regions) => RecomputeInfo::Regions(regions),
+        None => RecomputeInfo::Other(active.iter().map(|r| other_text(r)).collect::<Vec<_>>().join("; ")),
+    }
+}
+
+/// `attention.core` of `**.attention.core`.
+fn scope_path(r: &crate::layout::Recompute) -> Option<String> {
+    let [selectors] = &r.scope.nested[..] else { return None };
+    let [selector] = &selectors[..] else { return None };
+    let names = selector.parts.iter().filter_map(|p| match p {
+        SelectorPart::Name(n) => Some(n.as_str()),
+        SelectorPart::One | SelectorPart::Any => None,
+    });
+    Some(names.collect::<Vec<_>>().join("."))
+}
+
+fn other_text(r: &crate::layout::Recompute) -> String {
+    let what = match &r.what {
+        RecomputeWhat::None => "none".into(),
+        RecomputeWhat::All => "all".into(),
+        RecomputeWhat::Values(names) => format!("[{}]", names.join(", ")),
+    };
+    if r.scope.is_everywhere() { what } else { format!("{what} in {}", r.scope.text()) }
+}
