@@ -186,12 +186,20 @@ impl Repair<'_> {
             insert.push((Span { file: self.file, start: end, end }, text));
         }
         if let Some(open) = open {
-            self.reports.push(errors::unclosed(
-                open.span(self.file),
-                open.tok,
-                missed,
-                if finished { insert } else { Vec::new() },
-            ));
+            let of = self.head(innermost.index);
+            let insert = if finished { insert } else { Vec::new() };
+            self.reports.push(errors::unclosed(open.span(self.file), open.tok, of, missed, insert));
+        }
+    }
+
+    /// The words that begin the line of the bracket at `index`, which say what it belongs to: `layout Small`.
+    fn head(&self, index: usize) -> &str {
+        let word = |i: usize| self.out.get(i).filter(|t| t.tok == Tok::Ident || t.tok.is_word());
+        let Some(start) = self.out.iter().take(index + 1).rposition(|t| t.first) else { return "" };
+        match (word(start), word(start + 1).filter(|_| start + 1 < index)) {
+            (Some(a), Some(b)) => self.text.get(a.start as usize..b.end as usize).unwrap_or(""),
+            (Some(a), None) if start < index => self.text.get(a.start as usize..a.end as usize).unwrap_or(""),
+            _ => "",
         }
     }
 

@@ -121,11 +121,13 @@ impl Build<'_> {
     }
 
     #[expect(clippy::unused_self, reason = "called as the other actions are")]
+    #[expect(clippy::unnecessary_box_returns, reason = "the grammar passes boxes")]
     pub(super) fn binary(&self, a: Box<Expr>, (op, at): (BinaryOp, Span), b: Box<Expr>) -> Box<Expr> {
         let span = a.span.to(b.span);
         Box::new(Expr { kind: ExprKind::Binary(op, at, a, b), span })
     }
 
+    #[expect(clippy::unnecessary_box_returns, reason = "the grammar passes boxes")]
     pub(super) fn suffix(&self, l: u32, e: Box<Expr>, suffix: Suffix, r: u32) -> Box<Expr> {
         let kind = match suffix {
             Suffix::Field(name) => ExprKind::Field(e, name),

@@ -3,6 +3,7 @@
 use super::brackets::Missed;
 use super::expected;
 use super::literal::{BadEscape, BadNumber};
+use super::report::Places;
 use super::token::Tok;
 use crate::diagnostics::{Applicability, Code, Diagnostic, Edit, Fix};
 use crate::source::Span;
@@ -26,8 +27,8 @@ pub(super) enum Slip {
 }
 
 /// One report for all places where the same slip was made.
-pub(super) fn slip(slip: Slip, places: &[(Span, Vec<Edit>)]) -> Option<Diagnostic> {
-    let (first, _) = places.first()?;
+pub(super) fn slip(slip: Slip, places: &Places) -> Option<Diagnostic> {
+    let (first, _) = places.list.first()?;
     let (code, message, label, help) = match slip {
         Slip::Hash => foreign("`#` does not start a comment", "`//` starts a comment", "write comments as `// …`"),
         Slip::BlockComment => {
@@ -63,10 +64,13 @@ pub(super) fn slip(slip: Slip, places: &[(Span, Vec<Edit>)]) -> Option<Diagnosti
         ),
     };
     let mut d = Diagnostic::new(code, message, *first, label).help(help);
-    if places.len() > 1 {
-        d = d.note(format!("also in {} more places of this file", places.len() - 1));
+    match places.count - 1 {
+        0 => {}
+        1 => d = d.note("also in another place of this file"),
+        n => d = d.note(format!("also in {n} more places of this file")),
     }
-    let edits: Vec<Edit> = places.iter().flat_map(|p| p.1.iter().cloned()).collect();
+    let all = places.list.len() == places.count;
+    let edits: Vec<Edit> = places.list.iter().filter(|_| all).flat_map(|p| p.1.iter().cloned()).collect();
     if !edits.is_empty() {
         let title = match slip {
             Slip::Hash | Slip::BlockComment => "use `//`".to_owned(),
@@ -123,11 +127,15 @@ pub(super) fn not_text(at: Span) -> Diagnostic {
 
 // ---- brackets
 
-/// A bracket without a partner; `insert` is where partners are missing, innermost first, if adding them is enough.
-pub(super) fn unclosed(open: Span, tok: Tok, missed: Missed, insert: Vec<(Span, String)>) -> Diagnostic {
+/// A bracket without a partner; `of` is what it belongs to; `insert` is where partners are missing, innermost first, if adding them is enough.
+pub(super) fn unclosed(open: Span, tok: Tok, of: &str, missed: Missed, insert: Vec<(Span, String)>) -> Diagnostic {
     let mark = tok.spelling().unwrap_or("");
     let closer = tok.closer().and_then(Tok::spelling).unwrap_or("");
-    let d = Diagnostic::new(Code::SyntaxUnclosed, format!("this `{mark}` is not closed"), open, "opened here");
+    let message = match of {
+        "" => format!("this `{mark}` is not closed"),
+        of => format!("the `{mark}` of `{}` is not closed", clip(of)),
+    };
+    let d = Diagnostic::new(Code::SyntaxUnclosed, message, open, "opened here");
     let d = match missed {
         Missed::Declaration(at) => d.label(at, format!("`{closer}` is missing before this declaration")),
         Missed::Closer(at) => d.label(at, format!("`{closer}` is missing before this bracket")),
@@ -230,14 +238,19 @@ pub(super) fn bad_number(at: Span, text: &str, problem: BadNumber) -> Diagnostic
 
 /// `.5`, `1.`: a digit is missing beside the point.
 pub(super) fn bare_point(at: Span, text: &str, right: &str) -> Diagnostic {
-    Diagnostic::new(Code::SyntaxNumber, format!("`{text}` needs a digit on both sides of the point"), at, "")
-        .help(format!("write `{right}`"))
-        .fix(format!("use `{right}`"), at, right, Applicability::Safe)
+    Diagnostic::new(
+        Code::SyntaxNumber,
+        format!("`{text}` needs a digit on both sides of the point"),
+        at,
+        "a digit is missing",
+    )
+    .help(format!("write `{right}`"))
+    .fix(format!("use `{right}`"), at, right, Applicability::Safe)
 }
 
 /// `2,048 seq`
 pub(super) fn thousands(at: Span, text: &str, right: &str) -> Diagnostic {
-    Diagnostic::new(Code::SyntaxNumber, format!("`{text}` has a comma between its digits"), at, "")
+    Diagnostic::new(Code::SyntaxNumber, format!("`{text}` has a comma between its digits"), at, "one number")
         .note("a comma separates items, so this would be two numbers")
         .help(format!("write `{right}`; `_` may stand between digits"))
         .fix(format!("use `{right}`"), at, right, Applicability::Safe)

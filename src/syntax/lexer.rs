@@ -31,7 +31,7 @@ pub(super) fn lex(text: &str, file: FileId, reports: &mut Reports) -> Option<Lex
     if text.starts_with('\u{feff}') {
         lexer.bump('\u{feff}'.len_utf8());
     }
-    let mut state = State { text, file, reports, first: true, pending: 0, out: Lexed::default() };
+    let mut state = State { text, file, reports, first: true, pending: 0, no_block_end: false, out: Lexed::default() };
     state.out.tokens.reserve(text.len() / 5);
     while let Some(result) = lexer.next() {
         if state.out.tokens.len() >= MAX_TOKENS {
@@ -52,6 +52,8 @@ struct State<'a, 'r> {
     first: bool,
     /// Doc lines whose token has not come yet.
     pending: usize,
+    /// Whether no `*/` follows.
+    no_block_end: bool,
     out: Lexed,
 }
 
@@ -142,13 +144,10 @@ impl<'a> State<'a, '_> {
     fn open_string(&mut self, lexer: &mut logos::Lexer<'a, Tok>) {
         let line = lexer.remainder().split('\n').next().unwrap_or("").trim_end();
         // Brackets at the end that the string did not open are not its own: `f("abc)`.
+        let count = |of: [char; 3]| line.chars().filter(|c| of.contains(c)).count();
         let mut body = line;
-        while let Some(shorter) = body.strip_suffix([')', ']', '}']).map(str::trim_end) {
-            let count = |of: [char; 3]| body.chars().filter(|c| of.contains(c)).count();
-            if count([')', ']', '}']) <= count(['(', '[', '{']) {
-                break;
-            }
-            body = shorter;
+        for _ in 0..count([')', ']', '}']).saturating_sub(count(['(', '[', '{'])) {
+            body = body.strip_suffix([')', ']', '}']).map_or(body, str::trim_end);
         }
         lexer.bump(body.len());
         self.reports.push(errors::open_string(self.here(lexer)));
@@ -158,7 +157,9 @@ impl<'a> State<'a, '_> {
     fn block_comment(&mut self, lexer: &mut logos::Lexer<'a, Tok>) {
         let mark = self.here(lexer);
         let rest = lexer.remainder();
-        let Some(len) = rest.find("*/") else {
+        let end = if self.no_block_end { None } else { rest.find("*/") };
+        let Some(len) = end else {
+            self.no_block_end = true;
             // Without an end it is taken to be this line, so that the rest of the file is still read.
             lexer.bump(rest.find('\n').unwrap_or(rest.len()));
             self.reports.slip(Slip::BlockComment, mark, vec![Edit { span: mark, text: "//".into() }]);
@@ -167,7 +168,8 @@ impl<'a> State<'a, '_> {
         let body = rest.get(..len).unwrap_or("");
         lexer.bump(len + 2);
         let mut lines: Vec<String> = body.lines().map(|l| format!("// {}", l.trim()).trim_end().to_owned()).collect();
-        let follows = lexer.remainder().split('\n').next().is_some_and(|l| !l.trim().is_empty());
+        let after = lexer.remainder().trim_start_matches([' ', '\t', '\r']);
+        let follows = !after.is_empty() && !after.starts_with('\n');
         if follows {
             lines.push(String::new());
         }
@@ -193,7 +195,7 @@ impl<'a> State<'a, '_> {
 
     fn semicolon(&mut self, lexer: &logos::Lexer<'a, Tok>) {
         let at = self.here(lexer);
-        let ends_line = lexer.remainder().trim_start_matches([' ', '\t', '\r', ';']);
+        let ends_line = lexer.remainder().trim_start_matches([' ', '\t', '\r']);
         let ends_line = ends_line.is_empty() || ends_line.starts_with(['\n', '}']) || ends_line.starts_with("//");
         let text = if ends_line { "" } else { "," };
         self.reports.slip(Slip::Semicolon, at, vec![Edit { span: at, text: text.into() }]);
@@ -218,9 +220,10 @@ impl<'a> State<'a, '_> {
         }
         if c == '\u{201c}' || c == '\u{201d}' {
             let rest = lexer.remainder();
-            let line = rest.split('\n').next().unwrap_or("");
-            if let Some(len) = line.find(['\u{201c}', '\u{201d}']) {
-                let inner = line.get(..len).unwrap_or("").replace('"', "\\\"");
+            let close =
+                rest.char_indices().take_while(|c| c.1 != '\n').find(|c| matches!(c.1, '\u{201c}' | '\u{201d}'));
+            if let Some((len, _)) = close {
+                let inner = rest.get(..len).unwrap_or("").replace('"', "\\\"");
                 lexer.bump(len + c.len_utf8());
                 return self.replace(Slip::CurlyQuotes, Tok::Str, &format!("\"{inner}\""), lexer);
             }

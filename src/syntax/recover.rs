@@ -519,7 +519,10 @@ impl Recovery<'_> {
             return errors::unexpected(span, &Found::EndAfter(self.slice(span)), &failure.expected);
         }
         let span = self.span(at);
-        errors::unexpected(span, &Found::Text(self.slice(span)), &failure.expected)
+        // After a whole entry nothing is expected but its end.
+        let line_break = ["SEP".to_owned()];
+        let expected = if failure.expected.is_empty() { &line_break } else { failure.expected.as_slice() };
+        errors::unexpected(span, &Found::Text(self.slice(span)), expected)
     }
 
     /// Replaces the smallest thing that can be left out and holds token `at`.

@@ -8,12 +8,24 @@ use std::collections::BTreeMap;
 /// Reports kept for one file; more would not be read.
 const MAX_REPORTS: usize = 100;
 
+/// Places of one slip that are kept; a fix is offered where that is all.
+const MAX_PLACES: usize = 1000;
+
+/// Where one slip was made.
+#[derive(Default)]
+pub(super) struct Places {
+    /// The first ones, with their edits.
+    pub(super) list: Vec<(Span, Vec<Edit>)>,
+    /// How many there are.
+    pub(super) count: usize,
+}
+
 /// The reports of one file.
 #[derive(Default)]
 pub(super) struct Reports {
     list: Vec<Diagnostic>,
     more: usize,
-    slips: BTreeMap<Slip, Vec<(Span, Vec<Edit>)>>,
+    slips: BTreeMap<Slip, Places>,
     /// Uses of a reserved word as a name, and the name to use instead.
     words: BTreeMap<&'static str, (String, Vec<Span>)>,
 }
@@ -30,10 +42,14 @@ impl Reports {
 
     /// Takes a habit of another language; all places with the same one are one report.
     pub(super) fn slip(&mut self, slip: Slip, at: Span, edits: Vec<Edit>) {
-        if self.slips.len() < MAX_REPORTS || self.slips.contains_key(&slip) {
-            self.slips.entry(slip).or_default().push((at, edits));
-        } else {
+        if self.slips.len() >= MAX_REPORTS && !self.slips.contains_key(&slip) {
             self.more += 1;
+            return;
+        }
+        let places = self.slips.entry(slip).or_default();
+        places.count += 1;
+        if places.list.len() < MAX_PLACES {
+            places.list.push((at, edits));
         }
     }
 
