@@ -206,15 +206,20 @@ impl Repair<'_> {
     /// Where the partner of `open` is missing, as a place in the output.
     fn place(&self, open: Open) -> usize {
         let mut depth = 0usize;
+        // Whether the lines inside are indented, so that indentation says anything.
+        let mut indented = None;
         for (i, t) in self.out.iter().enumerate().skip(open.index + 1) {
             if depth == 0 && t.first {
                 let before = self.out.get(i - 1).map_or(open.tok, |b| b.tok);
+                let next = self.out.get(i + 1).map(|t| t.tok);
+                let outdented = self.column(t.start) <= open.indent;
                 let found = if open.tok == Tok::LBrace {
-                    self.column(t.start) <= open.indent
+                    *indented.get_or_insert(!outdented) && outdented || open.indent == 0 && begins_entry(t.tok, next)
+                } else if before == Tok::Comma || before.closer().is_some() {
+                    outdented && next == Some(Tok::Eq)
                 } else {
-                    // A list goes on after a comma or an operator; a line that begins otherwise is the next item.
-                    let next = self.out.get(i + 1).map(|t| t.tok);
-                    before != Tok::Comma && before.closer().is_none() && ends(before, t.tok, next)
+                    // A list goes on after an operator; a line that begins otherwise is the next item.
+                    ends(before, t.tok, next)
                 };
                 if found {
                     return i;

@@ -2,7 +2,7 @@
 //!
 //! [`parse`] never fails: what could not be read became `Error` nodes, each with a diagnostic. In order:
 //! `lexer` (text to tokens), `brackets` (every bracket gets its partner), `separate` (the newline rule), `parse`
-//! (each entry through the grammar), `recover` (what to do where the grammar stops). [`dump`] prints a tree.
+//! (each entry through the grammar), `recover` and `meant` (what to do where the grammar stops). [`dump`] prints a tree.
 
 pub mod ast;
 mod brackets;
@@ -12,6 +12,7 @@ mod errors;
 mod expected;
 mod lexer;
 mod literal;
+mod meant;
 mod parse;
 mod recover;
 mod report;

@@ -104,36 +104,53 @@ fn expected(cx: &mut Build<'_>, tokens: &[Token], at: usize) -> Vec<String> {
 }
 
 /// Reports what is wrong with an entry and reads what is left of it.
-fn repair(cx: &mut Build<'_>, tokens: Vec<Token>, failure: Failure, out: &mut File, reports: &mut Reports) {
+fn repair(cx: &mut Build<'_>, tokens: Vec<Token>, mut failure: Failure, out: &mut File, reports: &mut Reports) {
     let mut budget = ((tokens.len() + 1000) * MAX_READS).min(MAX_TOKENS_READ);
     let mut recovery = Recovery { file: cx.file, text: cx.text, tokens };
-    let mut failure = failure;
+    // What turned out to be entries of their own, the next one last.
+    let mut waiting = Vec::new();
     loop {
-        failure.expected = expected(cx, &recovery.tokens, failure.at);
-        let outcome = recovery.recover(&failure, reports);
-        budget = budget.saturating_sub(recovery.tokens.len() * 2);
-        if outcome == Outcome::Lost || (budget == 0 && !recovery.give_up()) {
-            return;
-        }
-        let rest = if let Outcome::Split(at) = outcome { recovery.tokens.split_off(at) } else { Vec::new() };
-        match run(cx, &recovery.tokens) {
-            Ok(read) => {
-                add(out, read, reports);
-                cx.problems.drain(..).for_each(|d| reports.push(d));
-                if rest.is_empty() {
-                    return;
+        let last_try = budget == 0 || reports.full();
+        let lost = if last_try {
+            !recovery.give_up()
+        } else {
+            failure.expected = expected(cx, &recovery.tokens, failure.at);
+            budget = budget.saturating_sub(recovery.tokens.len() * 2);
+            match recovery.recover(&failure, reports) {
+                Outcome::Again => false,
+                Outcome::Split(at) => {
+                    waiting.push(recovery.tokens.split_off(at));
+                    false
                 }
-                recovery.tokens = rest;
-                match run(cx, &recovery.tokens) {
-                    Ok(read) => return add(out, read, reports),
-                    Err(next) => failure = next,
-                }
+                Outcome::Lost => true,
             }
-            Err(_) if budget == 0 => return,
-            Err(next) => {
-                // Cannot be: a split follows a complete entry.
-                recovery.tokens.extend(rest);
-                failure = next;
+        };
+        if !lost {
+            match run(cx, &recovery.tokens) {
+                Ok(read) => {
+                    add(out, read, reports);
+                    cx.problems.drain(..).for_each(|d| reports.push(d));
+                }
+                Err(next) if !last_try => {
+                    failure = next;
+                    continue;
+                }
+                Err(_) => {}
+            }
+        }
+        // The next entry, if any: read it, and come back here if it has a mistake too.
+        loop {
+            let Some(tokens) = waiting.pop() else { return };
+            match run(cx, &tokens) {
+                Ok(read) => {
+                    add(out, read, reports);
+                    cx.problems.drain(..).for_each(|d| reports.push(d));
+                }
+                Err(next) => {
+                    recovery.tokens = tokens;
+                    failure = next;
+                    break;
+                }
             }
         }
     }

@@ -40,6 +40,13 @@ impl Reports {
         }
     }
 
+    /// Whether no more reports are kept; if so, counts one more.
+    pub(super) fn full(&mut self) -> bool {
+        let full = self.list.len() >= MAX_REPORTS;
+        self.more += usize::from(full);
+        full
+    }
+
     /// Takes a habit of another language; all places with the same one are one report.
     pub(super) fn slip(&mut self, slip: Slip, at: Span, edits: Vec<Edit>) {
         if self.slips.len() >= MAX_REPORTS && !self.slips.contains_key(&slip) {

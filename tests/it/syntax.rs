@@ -101,7 +101,8 @@ fn trees() {
 #[test]
 fn mistakes() {
     for (path, text) in fixtures("syntax/mistakes") {
-        let (tree, _, _) = read(&text);
+        let (tree, list, _) = read(&text);
+        assert_ne!(list, [], "{}", path.display());
         golden(&path, "said", &format!("{}\n{}", said(&text), dump::dump(&tree)));
     }
 }
