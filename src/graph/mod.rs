@@ -2,6 +2,12 @@
 //!
 //! A repeat's body is here once, with its count. Sizes are nodes of the expression graph.
 
+mod print;
+mod verify;
+
+pub use print::{dot, text};
+pub use verify::verify;
+
 use crate::expr;
 use crate::layout::{Class, PathPart};
 use crate::source::Span;

@@ -1,24 +1,35 @@
 //! The backward of a unit: adjoints in reverse program order, gradients added before they are reduced.
 
 use super::build::{After, Builder, Pass, Site, join};
+use super::live::{Buffer, Live, Term};
 use super::placement::AxisUse::{Split, Whole};
 use super::plan::adjoint;
 use super::work::Extents;
-use super::{Placement, Work, storage};
+use super::{Placement, Work, chains, storage};
 use crate::expr;
 use crate::graph::{MapFn, OpId, OpKind, ValueId, ValueRole};
-use indexmap::{IndexMap, IndexSet};
-
-/// Terms of a gradient: where each is, and the steps that make it.
-type Terms = Vec<(Placement, After)>;
+use indexmap::IndexMap;
 
 /// Gradients on their way, across units.
 #[derive(Default, Debug)]
 pub(super) struct Gradients {
     /// Of values.
-    pub(super) values: IndexMap<ValueId, Terms>,
+    pub(super) values: IndexMap<ValueId, Vec<Term>>,
     /// Of parameters, by unit that used them.
-    pub(super) params: IndexMap<(u32, ValueId), Terms>,
+    pub(super) params: IndexMap<(u32, ValueId), Vec<Term>>,
+    /// The memory they lie in.
+    pub(super) live: Live,
+}
+
+/// Where the gradient of an operand comes to lie.
+#[derive(Copy, Clone)]
+enum Lies {
+    /// In memory of its own.
+    New,
+    /// Added in place to a term that is there already: a product does so for free.
+    Added,
+    /// Where the gradient of the result lies.
+    Shared(Buffer),
 }
 
 impl Builder<'_> {
@@ -29,20 +40,42 @@ impl Builder<'_> {
         for id in ops.iter().rev() {
             let op = &self.graph.flow[*id];
             let Some(terms) = grads.values.shift_remove(&op.output) else { continue };
-            if !op.inputs.iter().any(|v| self.plan.needs_grad(*v)) {
-                continue;
+            // One linear use: the sum is left to whoever it flows to, as in the forward.
+            let to = self.passes(*id, &terms);
+            let result = match to {
+                Some(partial) => self.add_up(pass, self.site(*id), op.output, terms, &partial, &mut grads.live),
+                None => self.result_gradient(pass, *id, terms, &mut grads.live),
+            };
+            let buffer = result.buffer;
+            if op.inputs.iter().any(|v| self.plan.needs_grad(*v)) {
+                self.adjoint_of(pass, *id, result, grads);
             }
-            let after = self.result_gradient(pass, *id, terms);
-            self.adjoint_of(pass, *id, after, grads);
-            let working = self.working_set(*id);
+            let gradients = grads.live.total(self.sizes.exprs);
+            let copies = self.copies_of(*id);
+            let working = self.sizes.exprs.sum([gradients, copies]);
             transient = self.sizes.exprs.max(transient, working);
+            if let Some(buffer) = buffer {
+                grads.live.release(buffer);
+            }
         }
         self.finish_unit(pass, grads);
         transient
     }
 
+    /// Where the gradient of the result of a lookup of rows or a renaming is a partial sum and otherwise as it came
+    /// out, that placement: the sum can wait.
+    fn passes(&self, id: OpId, terms: &[Term]) -> Option<Placement> {
+        if !matches!(self.graph.flow[id].kind, OpKind::Take { .. } | OpKind::Rename { .. }) {
+            return None;
+        }
+        let first = &terms.first()?.place;
+        let natural = &self.plan.op(id).natural;
+        let alike = terms.iter().all(|t| t.place == *first) && first.summed() == natural.summed();
+        (alike && !first.partial.is_empty() && natural.partial.is_empty()).then(|| first.clone())
+    }
+
     /// The gradient of the result of `op`, in the placement the result came out in.
-    fn result_gradient(&mut self, pass: &mut Pass, id: OpId, terms: Terms) -> After {
+    fn result_gradient(&mut self, pass: &mut Pass, id: OpId, terms: Vec<Term>, live: &mut Live) -> Term {
         let op = &self.graph.flow[id];
         let rest = self.plan.rest(op.output).summed();
         let natural = self.plan.op(id).natural.summed();
@@ -52,8 +85,31 @@ impl Builder<'_> {
             _ => p,
         });
         let site = self.site(id);
-        let after = self.add_up(pass, site, op.output, terms, &meet);
-        self.reshard(pass, site, op.output, (&meet, &natural), after)
+        let sum = self.add_up(pass, site, op.output, terms, &meet, live);
+        self.moved(pass, site, op.output, sum, &natural, live)
+    }
+
+    /// A term brought to `to`.
+    fn moved(
+        &mut self,
+        pass: &mut Pass,
+        site: Site,
+        value: ValueId,
+        term: Term,
+        to: &Placement,
+        live: &mut Live,
+    ) -> Term {
+        if term.place == *to {
+            return term;
+        }
+        let after = self.reshard(pass, site, value, (&term.place, to), term.after);
+        let mut buffer = None;
+        if let Some(old) = term.buffer {
+            live.release(old);
+            let bytes = self.mem(value, to);
+            buffer = Some(live.alloc(bytes));
+        }
+        Term { place: to.clone(), after, buffer }
     }
 
     /// Adds terms up where they are alike, brings each sum to `to` and adds those.
@@ -62,22 +118,39 @@ impl Builder<'_> {
         pass: &mut Pass,
         site: Site,
         value: ValueId,
-        terms: Terms,
+        terms: Vec<Term>,
         to: &Placement,
-    ) -> After {
-        let mut groups: Vec<(Placement, After)> = Vec::new();
-        for (place, after) in terms {
-            match groups.iter_mut().find(|(p, _)| *p == place) {
-                Some((_, all)) => join(all, &after),
-                None => groups.push((place, after)),
+        live: &mut Live,
+    ) -> Term {
+        let mut groups: Vec<Term> = Vec::new();
+        for term in terms {
+            match groups.iter_mut().find(|g| g.place == term.place) {
+                Some(group) => self.add(value, group, &term, live),
+                None => groups.push(term),
             }
         }
-        let mut sum = After::new();
-        for (place, after) in groups {
-            let brought = self.reshard(pass, site, value, (&place, to), after);
-            join(&mut sum, &brought);
+        let mut sum: Option<Term> = None;
+        for group in groups {
+            let group = self.moved(pass, site, value, group, to, live);
+            match &mut sum {
+                Some(sum) => self.add(value, sum, &group, live),
+                None => sum = Some(group),
+            }
         }
-        sum
+        sum.unwrap_or_else(|| Term { place: to.clone(), after: After::new(), buffer: None })
+    }
+
+    /// Adds `term` to `sum`, in place where nothing else lies there.
+    fn add(&mut self, value: ValueId, sum: &mut Term, term: &Term, live: &mut Live) {
+        join(&mut sum.after, &term.after);
+        if let Some(buffer) = term.buffer {
+            live.release(buffer);
+        }
+        if let Some(buffer) = sum.buffer.filter(|b| !live.is_sole(*b)) {
+            live.release(buffer);
+            let bytes = self.mem(value, &sum.place);
+            sum.buffer = Some(live.alloc(bytes));
+        }
     }
 
     /// Gradients of what came from outside the unit are reduced before they leave it.
@@ -89,73 +162,68 @@ impl Builder<'_> {
             let terms = std::mem::take(terms);
             let v = self.graph.value(value);
             let site = Site { region: v.region, span: v.span };
-            let after = self.add_up(pass, site, value, terms, &rest);
-            grads.values.insert(value, vec![(rest, after)]);
+            let sum = self.add_up(pass, site, value, terms, &rest, &mut grads.live);
+            grads.values.insert(value, vec![sum]);
         }
     }
 
-    /// Hands the gradient of operand `at` of `op` on.
+    /// Hands the gradient of operand `at` of `op` on, the result's being placed as `result`.
     fn contribute(
         &mut self,
-        pass: &Pass,
         grads: &mut Gradients,
-        op: OpId,
-        at: usize,
-        natural: &Placement,
+        (op, at): (OpId, usize),
+        result: &Placement,
         after: &After,
+        lies: Lies,
     ) {
         let value = self.graph.flow[op].inputs[at];
         if !self.plan.needs_grad(value) {
             return;
         }
-        let place = adjoint(natural, &self.plan.op(op).needs[at]);
-        let terms = match self.graph.value(value).role {
-            ValueRole::Param(_) => grads.params.entry((pass.unit, value)).or_default(),
-            ValueRole::Input | ValueRole::Activation | ValueRole::Logits | ValueRole::Loss => {
-                grads.values.entry(value).or_default()
+        let place = adjoint(result, &self.plan.op(op).needs[at]);
+        let unit = self.graph.flow[op].unit;
+        if self.is_param(value) {
+            let terms = grads.params.entry((unit, value)).or_default();
+            terms.push(Term { place, after: after.clone(), buffer: None });
+            return;
+        }
+        let terms = grads.values.entry(value).or_default();
+        let there = terms.iter_mut().find(|t| t.place == place);
+        let buffer = match (lies, there) {
+            (Lies::Added, Some(term)) if term.buffer.is_some_and(|b| grads.live.is_sole(b)) => {
+                join(&mut term.after, after);
+                return;
+            }
+            (Lies::Shared(buffer), _) => {
+                grads.live.share(buffer);
+                buffer
+            }
+            (Lies::New | Lies::Added, _) => {
+                let bytes = self.mem(value, &place);
+                grads.live.alloc(bytes)
             }
         };
-        terms.push((place, after.clone()));
+        terms.push(Term { place, after: after.clone(), buffer: Some(buffer) });
     }
 
     /// The steps that turn the gradient of the result of `op` into those of its operands.
-    fn adjoint_of(&mut self, pass: &mut Pass, id: OpId, after: After, grads: &mut Gradients) {
+    fn adjoint_of(&mut self, pass: &mut Pass, id: OpId, result: Term, grads: &mut Gradients) {
         let graph = self.graph;
         let op = &graph.flow[id];
         let site = self.site(id);
-        let natural = self.plan.op(id).natural.clone();
-        match &op.kind {
-            OpKind::Contract { contracted } => {
-                let extents = self.extents(id, contracted);
-                for at in (0..2).filter(|at| self.plan.needs_grad(op.inputs[*at])) {
-                    let other = op.inputs[1 - at];
-                    let need = self.plan.op(id).needs[1 - at].clone();
-                    let mut ready = self.bring(pass, site, other, &need);
-                    join(&mut ready, &after);
-                    let step = self.compute(pass, id, transposed(&extents, at), &ready);
-                    self.contribute(pass, grads, id, at, &natural, &std::iter::once(step).collect());
-                }
-                return;
+        if let OpKind::Contract { contracted } = &op.kind {
+            let extents = self.extents(id, contracted);
+            for at in (0..2).filter(|at| self.plan.needs_grad(op.inputs[*at])) {
+                let need = self.plan.op(id).needs[1 - at].clone();
+                let mut ready = self.bring(pass, site, op.inputs[1 - at], &need);
+                join(&mut ready, &result.after);
+                let step = self.compute(pass, id, transposed(&extents, at), &ready);
+                let after = std::iter::once(step).collect();
+                self.contribute(grads, (id, at), &result.place, &after, Lies::Added);
             }
-            OpKind::Map(_) => {
-                let mut ready = after;
-                for (value, need) in self.backward_reads(id) {
-                    let brought = self.bring(pass, site, value, &need);
-                    join(&mut ready, &brought);
-                }
-                // A sum hands its gradient on as it is; anything else is a kernel.
-                if !self.only_adds(id) {
-                    let work = self.chain_work(id, true);
-                    ready = std::iter::once(self.compute(pass, id, work, &ready)).collect();
-                }
-                for input in super::chains::inputs(graph, self.plan, id) {
-                    self.contribute(pass, grads, input.op, input.operand, &natural, &ready);
-                }
-                return;
-            }
-            _ => {}
+            return;
         }
-        let mut ready = after;
+        let mut ready = result.after;
         for (value, need) in self.backward_reads(id) {
             let brought = self.bring(pass, site, value, &need);
             join(&mut ready, &brought);
@@ -164,11 +232,20 @@ impl Builder<'_> {
         if let OpKind::Attention(a) = &op.kind {
             ready = self.ring(pass, id, a, ready, 2);
         }
+        // What has no work hands its gradient on where it lies.
+        let mut lies = result.buffer.map_or(Lies::New, Lies::Shared);
         if let Some(work) = self.backward_work(id) {
             ready = std::iter::once(self.compute(pass, id, work, &ready)).collect();
+            lies = Lies::New;
         }
-        for at in 0..op.inputs.len() {
-            self.contribute(pass, grads, id, at, &natural, &ready);
+        if matches!(op.kind, OpKind::Map(_)) {
+            for input in chains::inputs(graph, self.plan, id) {
+                self.contribute(grads, (input.op, input.operand), &result.place, &ready, lies);
+            }
+        } else {
+            for at in 0..op.inputs.len() {
+                self.contribute(grads, (id, at), &result.place, &ready, lies);
+            }
         }
     }
 
@@ -183,7 +260,7 @@ impl Builder<'_> {
         self.statistic(pass, id, &axes, bytes, false, &after)
     }
 
-    /// The backward work of an op that is no contraction and no chain; `None` where it is free.
+    /// The backward work of an op that is no contraction; `None` where it is free.
     fn backward_work(&mut self, id: OpId) -> Option<Work> {
         let graph = self.graph;
         let op = &graph.flow[id];
@@ -201,9 +278,10 @@ impl Builder<'_> {
             OpKind::Norm { .. } => 8.0,
             OpKind::Softmax { .. } => 4.0,
             OpKind::CrossEntropy { .. } => 3.0,
+            // A sum hands its gradient on as it is; any other chain is a kernel.
+            OpKind::Map(_) => return (!self.only_adds(id)).then(|| self.chain_work(id, true)),
             OpKind::Sum { .. }
             | OpKind::Contract { .. }
-            | OpKind::Map(_)
             | OpKind::Rename { .. }
             | OpKind::Split { .. }
             | OpKind::Merge { .. } => return None,
@@ -216,23 +294,14 @@ impl Builder<'_> {
         Some(Work::Elementwise { read, write: x, flops })
     }
 
-    /// Bytes alive while the backward of `op` runs, beside what was saved: the gradient of its result, those of its
-    /// activation operands, and copies gathered for it.
-    fn working_set(&mut self, id: OpId) -> expr::Id {
+    /// Bytes of what was gathered for the backward of `op` and is not kept.
+    fn copies_of(&mut self, id: OpId) -> expr::Id {
         let op = &self.graph.flow[id];
-        let natural = self.plan.op(id).natural.summed();
-        let mut bytes = vec![self.mem(op.output, &natural)];
         let keep = storage::keeps_gathered(self.graph, self.layout, op.region);
+        let mut bytes = Vec::new();
         for (value, need) in self.backward_reads(id) {
             if !keep && *self.plan.rest(value) != need && !self.is_param(value) {
                 bytes.push(self.mem(value, &need));
-            }
-        }
-        let mut seen: IndexSet<ValueId> = IndexSet::new();
-        for (value, need) in self.reads(id) {
-            if self.plan.needs_grad(value) && !self.is_param(value) && seen.insert(value) {
-                let place = adjoint(&natural, &need).summed();
-                bytes.push(self.mem(value, &place));
             }
         }
         self.sizes.exprs.sum(bytes)

@@ -14,6 +14,12 @@ pub(super) fn rule_idle(rule: Span, dims: &[String]) -> Diagnostic {
     )
 }
 
+/// A mesh axis nothing speaks of.
+pub(super) fn axis_idle(axis: Span, name: &str) -> Diagnostic {
+    let message = format!("mesh axis `{name}` does nothing: its ranks all do the same work");
+    Diagnostic::new(Code::AxisIdle, message, axis, "named by no `shard`, `store` or `pipeline`")
+}
+
 /// What [`shard_conflict`] tells.
 pub(super) struct Conflict {
     /// The parameter, described.

@@ -12,6 +12,7 @@ mod build;
 mod chains;
 mod errors;
 mod forward;
+mod live;
 mod placement;
 mod plan;
 mod print;
@@ -39,6 +40,7 @@ use crate::layout::{AxisId, Hold, Layout};
 use backward::Gradients;
 use build::{After, Builder, Pass};
 use indexmap::{IndexMap, IndexSet};
+use live::Term;
 use petgraph::graph::DiGraph;
 use sizes::Sizes;
 
@@ -71,6 +73,8 @@ pub fn partition_with(
     sink: &mut Sink,
     fixed: &Fixed,
 ) -> ShardedGraph {
+    let wrong = if cfg!(debug_assertions) { crate::graph::verify(graph) } else { Vec::new() };
+    debug_assert!(wrong.is_empty(), "the op graph breaks its rules:\n{}", wrong.join("\n"));
     let errors = sink.error_count();
     let mut ruled = rules::place(graph, layout, sink);
     for (value, placement) in &fixed.placements {
@@ -154,7 +158,10 @@ impl Builder<'_> {
             seeds = losses.filter(|v| self.graph.value(*v).role == ValueRole::Loss).collect();
         }
         for seed in &seeds {
-            grads.values.insert(*seed, vec![(self.plan.rest(*seed).summed(), After::new())]);
+            let place = self.plan.rest(*seed).summed();
+            let bytes = self.mem(*seed, &place);
+            let buffer = Some(grads.live.alloc(bytes));
+            grads.values.insert(*seed, vec![Term { place, after: After::new(), buffer }]);
         }
         let mut out = ParamGrads::new();
         if seeds.is_empty() {

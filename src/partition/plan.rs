@@ -56,18 +56,18 @@ impl Plan {
     }
 }
 
-/// The placement of the gradient of an operand needed as `need`, from the gradient of a result as `natural`:
+/// The placement of the gradient of an operand needed as `need`, from the gradient of the result placed as `result`:
 /// an axis that splits the result and not the operand leaves every rank with a term of the sum.
-pub(super) fn adjoint(natural: &Placement, need: &Placement) -> Placement {
-    let mut axes = natural.axes();
+pub(super) fn adjoint(result: &Placement, need: &Placement) -> Placement {
+    let mut axes = result.axes();
     axes.extend(need.axes());
     axes.sort();
     axes.dedup();
     axes.into_iter().fold(Placement::default(), |p, axis| {
-        let to = match (need.on(axis), natural.on(axis)) {
+        let to = match (need.on(axis), result.on(axis)) {
             (Split(d), _) => Split(d),
-            (Whole, Split(_)) => Partial,
-            (Partial, _) | (Whole, Whole | Partial) => Whole,
+            (Whole, Split(_) | Partial) => Partial,
+            (Partial, _) | (Whole, Whole) => Whole,
         };
         p.with(axis, to)
     })

@@ -15,7 +15,8 @@ pub(super) struct Ruled {
     pub(super) reasons: IndexMap<(DimId, AxisId), Span>,
 }
 
-/// Places every value of `graph`; a rule that speaks of no dimension of the model is warned about.
+/// Places every value of `graph`; a rule that speaks of no dimension of the model, and an axis
+/// nothing speaks of, are warned about.
 pub(super) fn place(graph: &OpGraph, layout: &Layout, sink: &mut Sink) -> Ruled {
     for rule in &layout.rules {
         if let Action::Shard { dims, otherwise, .. } = &rule.action {
@@ -23,6 +24,14 @@ pub(super) fn place(graph: &OpGraph, layout: &Layout, sink: &mut Sink) -> Ruled 
             if !dims.iter().chain(otherwise).any(known) {
                 sink.warn(errors::rule_idle(rule.span, dims));
             }
+        }
+    }
+    for id in layout.axis_ids() {
+        let ruled = layout.rules.iter().any(|r| r.axes.contains(&id));
+        let stored = layout.stores.iter().any(|s| s.axes.contains(&id));
+        if !ruled && !stored && layout.pipeline != Some(id) {
+            let axis = layout.axis(id);
+            sink.warn(errors::axis_idle(axis.span, &axis.name));
         }
     }
     let mut ruled = Ruled::default();

@@ -4,7 +4,7 @@ use super::build::Builder;
 use super::sizes::STATISTIC_BYTES;
 use super::{Placement, Saved, chains, storage};
 use crate::graph::{OpId, OpKind, RegionId, ValueId, ValueRole};
-use crate::layout::RecomputeWhat;
+use crate::layout::{PathPart, RecomputeWhat};
 use indexmap::{IndexMap, IndexSet};
 
 /// What one unit keeps and what it computes again.
@@ -18,8 +18,8 @@ pub(super) struct Kept {
     pub(super) remade: Vec<(ValueId, Placement)>,
 }
 
-/// A region that recomputes everything: the item, and how deep into the path it reaches.
-type Scope = (usize, usize);
+/// A region that recomputes everything: the item, and the path of the region.
+type Scope = (usize, Vec<PathPart>);
 
 impl Builder<'_> {
     /// What the backward of `op` reads again, and the placement it needs it in.
@@ -74,10 +74,10 @@ impl Builder<'_> {
         };
         let mut wanted: Vec<ValueId> = Vec::new();
         for id in ops {
-            let Some(scope) = scopes[id] else { continue };
+            let Some(scope) = &scopes[id] else { continue };
             again.insert(*id);
             for (value, _) in self.reads(*id) {
-                let inside = producer(value).is_some_and(|p| scopes.get(&p).copied().flatten() == Some(scope));
+                let inside = producer(value).and_then(|p| scopes.get(&p)?.as_ref()) == Some(scope);
                 if !inside {
                     wanted.push(value);
                 }
@@ -98,7 +98,7 @@ impl Builder<'_> {
                 save.insert(value, place);
                 continue;
             };
-            let in_scope = scopes.get(&op).copied().flatten().is_some();
+            let in_scope = scopes.get(&op).is_some_and(Option::is_some);
             let named = self.recomputed_by_name(unit, value);
             if in_scope && !entering.contains(&value) {
                 continue;
@@ -155,7 +155,7 @@ impl Builder<'_> {
         let items = items.filter_map(|(i, r)| Some((r.scope.depth(path)?, i, &r.what)));
         let whole = items.filter(|(_, _, what)| !matches!(what, RecomputeWhat::Values(_)));
         let (depth, item, what) = whole.max_by_key(|(depth, i, _)| (*depth, *i))?;
-        (*what == RecomputeWhat::All).then_some((item, depth))
+        (*what == RecomputeWhat::All).then(|| (item, path[..depth].to_vec()))
     }
 
     /// Whether an item names `value`; lists of nested scopes add up.

@@ -237,14 +237,14 @@ impl Builder<'_> {
         for key in keys {
             let Some(terms) = grads.params.shift_remove(&key) else { continue };
             let value = key.1;
-            let common = |axis: &AxisId| terms.iter().all(|(p, _)| p.partial.contains(axis));
+            let common = |axis: &AxisId| terms.iter().all(|t| t.place.partial.contains(axis));
             let partial: Vec<_> = self.layout.axis_ids().filter(common).collect();
             let place = self.plan.rest(value).clone();
             let to = partial.iter().fold(place, |p, a| p.with(*a, super::placement::AxisUse::Partial));
             let v = self.graph.value(value);
             let site = Site { region: v.region, span: v.span };
-            let after = self.add_up(pass, site, value, terms, &to);
-            out.push((value, partial, after));
+            let sum = self.add_up(pass, site, value, terms, &to, &mut grads.live);
+            out.push((value, partial, sum.after));
         }
         out
     }

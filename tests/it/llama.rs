@@ -1,6 +1,6 @@
 //! A small Llama as an op graph, and layouts in a few words: what partitioning is tested on.
 //!
-//! The graph is the one `language.md`'s blocks give: `embed`, two layers of grouped-query attention and SwiGLU, `head`.
+//! The graph is the one `language.md`'s blocks give: `embed`, two layers of grouped-query attention and `SwiGLU`, `head`.
 
 use crate::eval::eval;
 use parc::diagnostics::{Diagnostic, Sink};
@@ -95,7 +95,8 @@ impl Setup {
         s
     }
 
-    fn layer(&mut self, x: ValueId) -> ValueId {
+    /// One decoder layer.
+    pub(crate) fn layer(&mut self, x: ValueId) -> ValueId {
         let contract = |s: &Self, dims: &str| OpKind::Contract { contracted: s.dims(dims) };
         let rms = OpKind::Norm { kind: NormKind::Rms, over: self.dim("H") };
         self.enter(&["decoder", "#", "attention"]);

@@ -110,9 +110,9 @@ fn fsdp_gathers_twice_and_scatters_each_microbatch() {
     let gather = format!("all-gather fsdp {}", params * 2.0);
     let scatter = format!("reduce-scatter fsdp {}", params * 4.0);
     // HSDP: the shard is summed over the replicas.
-    let sum = format!("all-reduce rep {}", params);
+    let sum = format!("all-reduce rep {params}");
     let (forward, backward, update) = run(Hold::Layer);
-    assert_eq!(forward, [gather.clone()]);
+    assert_eq!(forward, std::slice::from_ref(&gather));
     assert_eq!(backward, [gather.clone(), scatter.clone(), sum.clone()]);
     assert!(update.is_empty());
     let (forward, backward, _) = run(Hold::Microbatch);
@@ -361,6 +361,7 @@ fn other_conflicts() {
     assert_eq!(codes(&mut s), [(Code::StoreConflict, 200)]);
     let mut s = Setup::llama(&[("ep", 4)]).shard("E", "ep", "");
     assert_eq!(codes(&mut s), [(Code::RuleIdle, 100)]);
+    assert_eq!(codes(&mut Setup::llama(&[("x", 4)])), [(Code::AxisIdle, 0)]);
 }
 
 #[test]
@@ -377,6 +378,72 @@ fn a_norm_over_a_split_dimension_reduces_its_statistics() {
     assert_eq!(s.collectives(&sharded, &sharded.units[0].forward), [format!("all-reduce tp {rows}")]);
 }
 
+/// Bytes a rank has alive beside what is saved, in units of its B·S: gradients of an op's result and operands, and what
+/// was gathered for it.
+#[test]
+fn the_backward_works_in_the_widest_op() {
+    let mesh = [("dp", 2), ("tp", 4)];
+    let mut s = Setup::llama(&mesh).shard("B", "dp", "").shard("N K F V", "tp", "");
+    let sharded = s.sharded();
+    let rows = extent("B") * extent("S") / 2.0;
+    // Where the gradient of h is first made: it and the gradients of g and u, split, beside the residual's.
+    let layer = 2.0 * extent("H") * 2.0 + 2.0 * extent("F") / 4.0 * 2.0;
+    assert!((s.number(sharded.units[DECODER].transient) - rows * layer).abs() < 0.5);
+    // fp32 gradient of the logits and the gradient of what they were made of.
+    let head = extent("V") / 4.0 * 4.0 + extent("H") * 2.0;
+    assert!((s.number(sharded.units[HEAD].transient) - rows * head).abs() < 0.5);
+    // With sequence parallelism what the projection read is gathered again beside its whole gradient.
+    let mut s = Setup::llama(&mesh).shard("B", "dp", "").shard("N K F V", "tp", "S");
+    let sharded = s.sharded();
+    let head = extent("V") / 4.0 * 4.0 + 2.0 * extent("H") * 2.0;
+    assert!((s.number(sharded.units[HEAD].transient) - rows * head).abs() < 0.5);
+    // What runs again is alive from the start of the layer's backward.
+    let mut s = s.recompute("", RecomputeWhat::All);
+    let again = s.sharded();
+    let saved: f64 = sharded.units[DECODER].saved.iter().map(|v| s.number(v.bytes)).sum();
+    let statistic = rows * extent("N") / 4.0 * 4.0;
+    let remade = saved - residual(2.0) / 4.0 - statistic;
+    let (before, after) = (sharded.units[DECODER].transient, again.units[DECODER].transient);
+    assert!((s.number(after) - s.number(before) - remade).abs() < 0.5);
+}
+
+/// GPT's embedding: positions are added, and their gradient is summed once an update, not at each microbatch.
+#[test]
+fn learned_positions() {
+    let mut s = Setup::new(&[("dp", 2), ("tp", 4)]);
+    s.start("embed", 1, false);
+    let tokens = s.value("tokens", "B S", ValueRole::Input);
+    let (wte, wpe) = (s.param("wte", "V H"), s.param("wpe", "P H"));
+    let over = s.dim("V");
+    let e = s.op("", "B S H", OpKind::Embed { over }, &[tokens, wte]);
+    let take = OpKind::Take { from: s.dim("P"), to: s.dim("S") };
+    let p = s.op("", "S H", take, &[wpe]);
+    let x = s.op("x", "B S H", OpKind::Map(MapFn::Add), &[e, p]);
+    let loss = s.value("loss", "", ValueRole::Loss);
+    let all = s.dims("B S H");
+    s.produce(OpKind::Sum { over: all }, &[x], loss);
+    let mut s = s.shard("B", "dp", "").shard("N K F V", "tp", "S");
+    let sharded = s.sharded();
+    let unit = &sharded.units[0];
+    let gather = format!("all-gather tp {}", residual(2.0));
+    assert_eq!(s.collectives(&sharded, &unit.backward), [gather]);
+    let axes = |at: usize| unit.params[at].grad_axes.to_vec();
+    assert_eq!((axes(0), axes(1)), (vec![s.axis("dp")], vec![s.axis("dp"), s.axis("tp")]));
+}
+
+#[test]
+fn what_is_kept_gathered_is_gathered_again_where_the_forward_runs_again() {
+    let mut s = Setup::llama(&[("tp", 4)]).shard("N K F V", "tp", "S").keep_gathered();
+    s = s.recompute("", RecomputeWhat::All);
+    let sharded = s.sharded();
+    let layer = &sharded.units[DECODER];
+    let gathers = |steps: &[parc::partition::StepId]| {
+        s.collectives(&sharded, steps).iter().filter(|c| c.starts_with("all-gather")).count()
+    };
+    // Forward two; again two, and the adjoints of two scatters.
+    assert_eq!((gathers(&layer.forward), gathers(&layer.backward)), (2, 4));
+}
+
 /// The program as text: rules of the language's worked example, tensor and sequence parallel.
 #[test]
 fn a_layer_in_text() {
@@ -385,4 +452,56 @@ fn a_layer_in_text() {
     insta::assert_snapshot!(text(&sharded, &s.graph, &s.layout));
     let again = s.sharded();
     assert_eq!(text(&sharded, &s.graph, &s.layout), text(&again, &s.graph, &s.layout));
+}
+
+/// Work grows with what is distinct: ten times the layers, ten times the steps.
+#[test]
+fn many_distinct_layers() {
+    let steps = |layers: usize| {
+        let mut s = Setup::new(&[("dp", 2), ("tp", 4)]);
+        s.start("first", 1, false);
+        let mut x = s.value("x", "B S H", ValueRole::Activation);
+        for _ in 0..layers {
+            s.start("decoder", 1, true);
+            x = s.layer(x);
+        }
+        s.start("last", 1, false);
+        let loss = s.value("loss", "", ValueRole::Loss);
+        let all = s.dims("B S H");
+        s.produce(OpKind::Sum { over: all }, &[x], loss);
+        let mut s = s.shard("B", "dp", "").shard("N K F V", "tp", "S").recompute("", RecomputeWhat::All);
+        let sharded = s.sharded();
+        (sharded.flow.node_count(), s.exprs.len())
+    };
+    let ((few, nodes), (many, more)) = (steps(20), steps(200));
+    assert!(many < 10 * few, "{few} {many}");
+    // Equal layers have equal sizes: shared, whatever their number.
+    assert!(more < nodes + 200, "{nodes} {more}");
+}
+
+#[test]
+fn the_graph_in_text() {
+    let s = Setup::llama(&[("tp", 4)]);
+    assert!(parc::graph::verify(&s.graph).is_empty());
+    insta::assert_snapshot!(parc::graph::text(&s.graph));
+    let dot = parc::graph::dot(&s.graph);
+    assert!(dot.contains("n0 [label = \"embed\\nx[B, S, H]\"]"), "{dot}");
+    assert!(dot.contains("n0 -> n1"), "{dot}");
+}
+
+#[test]
+fn a_wrong_graph_is_told() {
+    let mut s = Setup::new(&[("tp", 4)]);
+    s.start("block", 1, false);
+    let x = s.value("x", "B S H", ValueRole::Activation);
+    let w = s.param("w", "H F");
+    let lost = s.dims("H");
+    s.op("y", "B S", OpKind::Contract { contracted: lost }, &[x, w]);
+    let h = s.dim("V");
+    s.op("z", "B S H", OpKind::Softmax { over: h }, &[x]);
+    let said = parc::graph::verify(&s.graph);
+    assert_eq!(
+        said,
+        ["y[B, S] does not have the dimensions of what it is made of", "the operands of z[B, S, H] do not fit its op",]
+    );
 }
