@@ -5,7 +5,7 @@ use super::live::{Buffer, Live, Term};
 use super::placement::AxisUse::{Split, Whole};
 use super::plan::adjoint;
 use super::work::Extents;
-use super::{Placement, Work, chains, storage};
+use super::{Placement, StepKind, Work, chains, storage};
 use crate::expr;
 use crate::graph::{MapFn, OpId, OpKind, ValueId, ValueRole};
 use indexmap::IndexMap;
@@ -125,7 +125,7 @@ impl Builder<'_> {
         let mut groups: Vec<Term> = Vec::new();
         for term in terms {
             match groups.iter_mut().find(|g| g.place == term.place) {
-                Some(group) => self.add(value, group, &term, live),
+                Some(group) => self.add(pass, site, value, group, &term, live),
                 None => groups.push(term),
             }
         }
@@ -133,16 +133,25 @@ impl Builder<'_> {
         for group in groups {
             let group = self.moved(pass, site, value, group, to, live);
             match &mut sum {
-                Some(sum) => self.add(value, sum, &group, live),
+                Some(sum) => self.add(pass, site, value, sum, &group, live),
                 None => sum = Some(group),
             }
         }
         sum.unwrap_or_else(|| Term { place: to.clone(), after: After::new(), buffer: None })
     }
 
-    /// Adds `term` to `sum`, in place where nothing else lies there.
-    fn add(&mut self, value: ValueId, sum: &mut Term, term: &Term, live: &mut Live) {
+    /// Adds `term` to `sum`, in place where nothing else lies there. A parameter's terms are added by the products
+    /// that make them.
+    fn add(&mut self, pass: &mut Pass, site: Site, value: ValueId, sum: &mut Term, term: &Term, live: &mut Live) {
         join(&mut sum.after, &term.after);
+        if let Some(op) = self.graph.producer(value) {
+            let write = self.mem(value, &sum.place);
+            let read = self.sizes.times(write, 2.0);
+            let flops = self.sizes.elements(value, &sum.place);
+            let work = Work::Elementwise { read, write, flops };
+            let step = self.step(pass, site, StepKind::Compute { op, work }, &sum.after);
+            sum.after = std::iter::once(step).collect();
+        }
         if let Some(buffer) = term.buffer {
             live.release(buffer);
         }

@@ -76,6 +76,12 @@ pub(super) fn attention_method(op: Span, seq: &str, axis: &str, rule: Option<Spa
     d.help(format!("add `attention over {axis} via ring(zigzag)`"))
 }
 
+/// A variable that leaves an iteration placed otherwise than it entered the first.
+pub(super) fn carried_otherwise(span: Span, value: &str, unit: &str) -> Diagnostic {
+    let what = format!("`{value}` leaves an iteration of `{unit}` split otherwise than it enters the first");
+    not_supported(span, &what).help(format!("give `{value}` the same rules before and inside `{unit}`"))
+}
+
 /// Something the language allows and the compiler does not do yet.
 pub(super) fn not_supported(span: Span, what: &str) -> Diagnostic {
     Diagnostic::new(Code::NotSupported, format!("not supported yet: {what}"), span, "")

@@ -42,6 +42,7 @@ use build::{After, Builder, Pass};
 use indexmap::{IndexMap, IndexSet};
 use live::Term;
 use petgraph::graph::DiGraph;
+use plan::Plan;
 use sizes::Sizes;
 
 /// What is fixed from outside instead of by the rules: for comparing with programs that state placements.
@@ -81,6 +82,7 @@ pub fn partition_with(
         ruled.placements[value.0 as usize] = placement.clone();
     }
     let plan = plan::plan(graph, layout, &ruled, sink);
+    carried(graph, &plan, sink);
     let reason = |dim, axis| ruled.reasons.get(&(dim, axis)).copied();
     let rests = storage::rests(graph, layout, &plan.rest, &reason, sink);
     let sizes = Sizes::new(graph, layout, bytes, exprs, ruled.reasons.clone());
@@ -97,6 +99,31 @@ pub fn partition_with(
         debug_assert!(broken.is_empty(), "partition broke its own rules:\n{}", broken.join("\n"));
     }
     sharded
+}
+
+/// An iteration must hand a variable on as it received it: the first reads it from before the repeat, the others from
+/// the one before.
+fn carried(graph: &OpGraph, plan: &Plan, sink: &mut Sink) {
+    // By unit and name: what enters, in the order of use.
+    let mut entering: IndexMap<(u32, &str), ValueId> = IndexMap::new();
+    for (_, op) in graph.ops() {
+        for value in &op.inputs {
+            let before = graph.producer(*value).is_some_and(|p| graph.flow[p].unit < op.unit);
+            if before && graph.units[op.unit as usize].repeated {
+                entering.entry((op.unit, graph.value(*value).name.as_str())).or_insert(*value);
+            }
+        }
+    }
+    for (_, op) in graph.ops() {
+        let leaves = plan.uses[op.output.0 as usize].iter().any(|(user, _)| graph.flow[*user].unit > op.unit);
+        let out = graph.value(op.output);
+        let Some(enters) = entering.get(&(op.unit, out.name.as_str())).filter(|_| leaves) else { continue };
+        let unit = &graph.units[op.unit as usize];
+        let (before, after) = (plan.rest(*enters), plan.rest(op.output));
+        if graph.value(*enters).dims == out.dims && before != after && unit.count > 1 {
+            sink.error(errors::carried_otherwise(out.span, &graph.describe(op.output), &unit.name));
+        }
+    }
 }
 
 /// What one unit has in hand while its steps are made.

@@ -36,11 +36,13 @@ pub fn text(sharded: &ShardedGraph, graph: &OpGraph, layout: &Layout) -> String 
 }
 
 fn line(sharded: &ShardedGraph, graph: &OpGraph, layout: &Layout, id: StepId) -> String {
-    let Step { kind, phase, recomputed, .. } = &sharded.flow[id];
+    let Step { kind, phase, unit, recomputed, .. } = &sharded.flow[id];
     let mut text = match kind {
         StepKind::Compute { op, work } => {
             let o = &graph.flow[*op];
-            format!("{} -> {}", work_name(work, &o.kind), graph.describe(o.output))
+            // A sum of gradients names the op whose result they are of, perhaps another unit's.
+            let name = if o.unit == *unit { work_name(work, &o.kind) } else { "elementwise" };
+            format!("{name} -> {}", graph.describe(o.output))
         }
         StepKind::Collective(c) => {
             let axes: Vec<_> = c.axes.iter().map(|a| layout.axis(*a).name.as_str()).collect();
