@@ -5,6 +5,14 @@
 //!
 //! [`rules`] gives every value its rule placement, [`plan`] every op the placements it works on; [`forward`],
 //! [`backward`] and [`storage`] make the steps of each unit, [`saved`] what is kept between the two passes.
+//!
+//! What the language leaves open is settled so:
+//! - parameters and gradients move in buckets of a unit;
+//! - the loss, a scalar, is summed over ranks once an update;
+//! - `recompute all` runs the whole of its region again, its last op too, as activation checkpointing does;
+//! - a product adds its gradient to one that is there already; any other sum of gradients is a step;
+//! - an axis is gathered or scattered on its own: where an outer axis of a dimension goes and an inner stays, the
+//!   blocks are not put in order again.
 
 mod attention;
 mod backward;

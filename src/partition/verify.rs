@@ -151,7 +151,7 @@ fn right(graph: &OpGraph, id: OpId, axis: AxisId, layout: &Layout, needs: &[Axis
         },
         OpKind::Attention(a) => match (needs, out) {
             ([Split(q), k, v], Split(o)) if q == &o && o == a.heads => {
-                k == v && (*k == Whole || *k == Split(a.kv_heads))
+                [k, v].iter().all(|x| **x == Whole || **x == Split(a.kv_heads))
             }
             ([Split(q), k, v], Split(o)) if q == &o && o == a.sequence => {
                 let ring = super::attention::method(layout, axis) == Some(crate::layout::AttentionMethod::Ring);

@@ -1,10 +1,19 @@
-//! A small evaluator of the expression graph: recursive, over doubles, for sizes in tests.
+//! A small evaluator of the expression graph: every node up to the one asked for, over doubles.
 
 use parc::expr::{Graph, Id, Node};
 
 /// The value of `id`, with `inputs` for the leaves in the order they were declared.
 pub(crate) fn eval(graph: &Graph, inputs: &[f64], id: Id) -> f64 {
-    let go = |id: Id| eval(graph, inputs, id);
+    // Operands come before their users.
+    let mut values: Vec<f64> = Vec::new();
+    for at in 0..=id.0 {
+        values.push(node(graph, inputs, &values, Id(at)));
+    }
+    values[id.0 as usize]
+}
+
+fn node(graph: &Graph, inputs: &[f64], values: &[f64], id: Id) -> f64 {
+    let go = |id: Id| values[id.0 as usize];
     let truth = |b: bool| if b { 1.0 } else { 0.0 };
     match graph.node(id) {
         Node::Int(v) => v as f64,

@@ -566,3 +566,105 @@ fn a_wrong_graph_is_told() {
         ["y[B, S] does not have the dimensions of what it is made of", "the operands of z[B, S, H] do not fit its op",]
     );
 }
+
+mod any_layout {
+    //! Any layout at all: never a panic, and where nothing is said the program keeps its rules.
+
+    use super::*;
+    use proptest::prelude::*;
+    use proptest::sample::{select, subsequence};
+
+    const DIMS: [&str; 10] = ["B", "S", "H", "N", "K", "D", "F", "V", "P", "nothing"];
+    const AXES: [&str; 3] = ["a", "b", "c"];
+
+    fn words(from: &'static [&'static str], most: usize) -> impl Strategy<Value = String> {
+        subsequence(from, 0..=most).prop_shuffle().prop_map(|w| w.join(" "))
+    }
+
+    fn scope() -> impl Strategy<Value = Scope> {
+        let parts = select(vec!["", "**.mlp", "**.attention", "decoder.**", "head", "**.core", "embed"]);
+        parts.prop_map(|text| {
+            let part = |p: &str| if p == "**" { SelectorPart::Any } else { SelectorPart::Name(p.into()) };
+            let parts: Vec<_> = text.split('.').filter(|p| !p.is_empty()).map(part).collect();
+            Scope { nested: if parts.is_empty() { Vec::new() } else { vec![vec![Selector { parts }]] } }
+        })
+    }
+
+    #[derive(Clone, Debug)]
+    enum Item {
+        Shard(String, String, String, Scope, Vec<Class>),
+        Replicate(String, Scope),
+        Store(Vec<Class>, String, Hold),
+        Keep,
+        Recompute(Scope, RecomputeWhat),
+        Attention(String, AttentionMethod),
+    }
+
+    fn item() -> impl Strategy<Value = Item> {
+        let classes = || subsequence(vec![Class::Param, Class::Act], 1..=2);
+        let stored = subsequence(vec![Class::Param, Class::Grad, Class::State], 1..=3);
+        let hold = select(vec![Hold::Layer, Hold::Microbatch, Hold::Step]);
+        let what = prop_oneof![
+            Just(RecomputeWhat::None),
+            Just(RecomputeWhat::All),
+            subsequence(vec!["a", "h", "q", "o", "x", "logits"], 1..=3)
+                .prop_map(|n| RecomputeWhat::Values(n.into_iter().map(str::to_owned).collect())),
+        ];
+        let methods = [AttentionMethod::Ring, AttentionMethod::AllGather, AttentionMethod::AllToAll];
+        prop_oneof![
+            4 => (words(&DIMS, 4), words(&AXES, 2), words(&DIMS, 2), scope(), classes())
+                .prop_map(|(d, a, e, s, c)| Item::Shard(d, a, e, s, c)),
+            1 => (words(&AXES, 2), scope()).prop_map(|(a, s)| Item::Replicate(a, s)),
+            2 => (stored, words(&AXES, 2), hold).prop_map(|(c, a, h)| Item::Store(c, a, h)),
+            1 => Just(Item::Keep),
+            2 => (scope(), what).prop_map(|(s, w)| Item::Recompute(s, w)),
+            2 => (words(&AXES, 2), select(methods.to_vec())).prop_map(|(a, m)| Item::Attention(a, m)),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn is_partitioned_or_refused(items in proptest::collection::vec(item(), 0..8)) {
+            let mut s = Setup::llama(&[("a", 2), ("b", 2), ("c", 2)]);
+            for item in items {
+                match item {
+                    Item::Shard(dims, axes, otherwise, scope, classes) => {
+                        s = s.shard(&dims, &axes, &otherwise);
+                        let rule = s.layout.rules.last_mut().expect("one was added");
+                        rule.scope = scope;
+                        if let Action::Shard { classes: c, .. } = &mut rule.action {
+                            *c = classes;
+                        }
+                    }
+                    Item::Replicate(axes, scope) => {
+                        s = s.shard("", &axes, "");
+                        let rule = s.layout.rules.last_mut().expect("one was added");
+                        rule.scope = scope;
+                        rule.action = Action::Replicate { classes: vec![Class::Param, Class::Act] };
+                    }
+                    Item::Store(classes, axes, hold) => s = s.store(&classes, &axes, hold),
+                    Item::Keep => s = s.keep_gathered(),
+                    Item::Recompute(scope, what) => {
+                        s = s.recompute("", what);
+                        s.layout.recompute.last_mut().expect("one was added").scope = scope;
+                    }
+                    Item::Attention(axes, method) => {
+                        let axes = axes.split_whitespace().map(|a| s.axis(a)).collect();
+                        s.layout.attention.push(AttentionVia { axes, method, span: span(400) });
+                    }
+                }
+            }
+            let (sharded, said) = s.run();
+            let errors = said.iter().filter(|d| d.code.info().severity == parc::diagnostics::Severity::Error).count();
+            if errors == 0 {
+                let broken = parc::partition::verify(&s.graph, &s.layout, &sharded);
+                prop_assert!(broken.is_empty(), "{broken:?}");
+            }
+            for unit in &sharded.units {
+                prop_assert!(s.number(unit.transient) >= 0.0);
+            }
+        }
+    }
+}
