@@ -3,8 +3,8 @@
 //! In: an [`OpGraph`] and a [`Layout`]. Out: a [`ShardedGraph`]. It manipulates names only and never asks for a
 //! size: sizes enter as nodes of the expression graph, with obligations where they must divide.
 //!
-//! [`rules`] gives every value its rule placement, [`plan`] every op the placements it works on; [`forward`],
-//! [`backward`] and [`storage`] make the steps of each unit, [`saved`] what is kept between the two passes.
+//! `rules` gives every value its rule placement, `plan` every op the placements it works on; `forward`,
+//! `backward` and `storage` make the steps of each unit, `saved` what is kept between the two passes.
 //!
 //! What the language leaves open is settled so:
 //! - parameters and gradients move in buckets of a unit;
