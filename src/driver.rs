@@ -8,8 +8,8 @@ use crate::expr;
 use crate::hir::{DeclId, Program};
 use crate::partition::{self, ShardedGraph};
 use crate::source::{Sources, World};
-use crate::{check, resolve};
-use std::path::PathBuf;
+use crate::resolve::{self, RootFile};
+use crate::check;
 
 /// Everything known of one job at one point of its layout.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ struct Legal<'p> {
 }
 
 /// Reads, resolves and checks `files` and what they use.
-pub fn front(sources: &mut Sources, world: &dyn World, files: &[PathBuf], sink: &mut Sink) -> Program {
+pub fn front(sources: &mut Sources, world: &dyn World, files: &[RootFile], sink: &mut Sink) -> Program {
     let program = resolve::resolve(sources, world, files, sink);
     check::check(&program, sources, sink);
     program
@@ -87,6 +87,12 @@ pub fn compile<'p>(
     let facts = stage::count(&job, &sharded, &schedule, chunks, &values);
     let inputs = roots.inputs(&graph, &job.point, &facts);
     Some(Compiled { job, sharded, schedule, costs: unit_costs, facts, roots, graph, inputs, peak })
+}
+
+/// Devices of a job's cluster; `None` where the job is wrong.
+pub fn devices(program: &Program, id: DeclId, settings: &Settings) -> Option<i64> {
+    let (mut graph, mut sink) = (expr::Graph::new(), Sink::new());
+    elaborate::elaborate(program, id, settings, &mut graph, &mut sink).map(|job| job.cluster.devices)
 }
 
 fn legal<'p>(

@@ -309,6 +309,11 @@ fn prefetch(job: &Job<'_>) -> i64 {
 }
 
 impl Roots {
+    /// What an evaluator computes: memory, times, rates, price.
+    pub fn all(&self) -> Vec<expr::Id> {
+        vec![self.step_time, self.peak_memory, self.tokens_per_s, self.mfu, self.price, self.flops, self.pipeline_time]
+    }
+
     /// The graph's inputs at the point with the counts of `facts`: every input, in order.
     ///
     /// Of more than [`KINDS`] distinct stages those are kept that are fullest and that have the longest update.

@@ -1,6 +1,193 @@
 //! One file per command; the only code that prints or touches files.
+//!
+//! Exit codes: 0 all is well, 1 there are errors, 2 a job does not fit or a claim of it fails.
 
+mod build;
+mod check;
+mod explain;
+mod neighbours;
+pub mod output;
+mod plan;
+mod project;
+mod show;
 mod world;
 
 pub use world::DiskWorld;
-pub mod output;
+
+use crate::diagnostics::render;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Checks, predicts and launches parallel layouts of machine-learning jobs.
+#[derive(Parser, Debug)]
+#[command(name = "parc", version, arg_required_else_help = false, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Args, Debug)]
+struct Common {
+    /// How diagnostics are written
+    #[arg(long, global = true, value_enum, default_value_t = Format::Text)]
+    message_format: Format,
+    /// When to use colours
+    #[arg(long, global = true, value_enum, default_value_t = When::Auto)]
+    color: When,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, ValueEnum, Debug)]
+enum Format {
+    /// With the source around them
+    Text,
+    /// One line each
+    Short,
+    /// One JSON object a line
+    Json,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, ValueEnum, Debug)]
+enum When {
+    /// On a terminal, unless `NO_COLOR` is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Check files: names, units, shapes, meshes, shardings, schedules
+    Check(check::Arguments),
+    /// Report memory, time and traffic of each job
+    Plan(plan::Arguments),
+    /// Write a launch plan, or the plan, graph or compiled code behind it
+    Build(build::Arguments),
+    /// Show a declaration, evaluated: a device, a cluster, a model with its parameters
+    Show(show::Arguments),
+    /// Explain a diagnostic code
+    Explain(explain::Arguments),
+}
+
+/// Files and what to change in them.
+#[derive(Args, Clone, Debug)]
+struct Inputs {
+    /// Files to read; a last argument that is no file names a job
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Only this job
+    #[arg(long, value_name = "NAME")]
+    job: Option<String>,
+    /// Give a layout parameter, `batch`, `sequence` or `micro_batch` another value
+    #[arg(long, value_name = "NAME=NUMBER", value_parser = setting)]
+    set: Vec<(String, i64)>,
+}
+
+/// What a command ends with.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Outcome {
+    /// All is well.
+    Fine,
+    /// A job does not fit, or a claim of it fails.
+    Short,
+    /// There are errors.
+    Wrong,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(o: Outcome) -> Self {
+        Self::from(match o {
+            Outcome::Fine => 0,
+            Outcome::Wrong => 1,
+            Outcome::Short => 2,
+        })
+    }
+}
+
+fn setting(text: &str) -> Result<(String, i64), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=NUMBER, such as tp=4")?;
+    let number = value.trim().split_whitespace().next().unwrap_or_default().replace('_', "");
+    let number = number.parse().map_err(|_| format!("`{value}` is not a whole number"))?;
+    Ok((name.trim().to_string(), number))
+}
+
+/// Runs the command line `args`.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(e) => {
+            let code = if e.use_stderr() { 1 } else { 0 };
+            // A closed pipe is not worth a message.
+            let _ = e.print();
+            return ExitCode::from(code);
+        }
+    };
+    let common = &cli.common;
+    let outcome = match cli.command {
+        None => {
+            print(FIRST_WORDS);
+            Outcome::Fine
+        }
+        Some(Command::Check(a)) => check::run(&a, common),
+        Some(Command::Plan(a)) => plan::run(&a, common),
+        Some(Command::Build(a)) => build::run(&a, common),
+        Some(Command::Show(a)) => show::run(&a, common),
+        Some(Command::Explain(a)) => explain::run(&a, common),
+    };
+    outcome.into()
+}
+
+const FIRST_WORDS: &str = "\
+parc checks, predicts and launches parallel layouts of machine-learning jobs.
+
+  parc check FILE...             is it right: names, units, shapes, mesh, schedule
+  parc plan FILE                 memory, time and traffic on one screen
+  parc build FILE --target megatron --launcher slurm --out DIR
+                                 a launch plan that the framework accepts
+  parc show NAME                 a device, cluster or model of the library, evaluated
+  parc explain CODE              what a diagnostic means
+
+A file to try: examples/llama3_8b.par. `parc --help` lists every option.
+";
+
+impl Common {
+    fn colour(&self, terminal: bool) -> render::Colour {
+        let on = match self.color {
+            When::Always => true,
+            When::Never => false,
+            When::Auto => terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty()),
+        };
+        if on { render::Colour::Always } else { render::Colour::Never }
+    }
+}
+
+/// Text to standard output. A reader that has gone away is no error.
+fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Text to standard error.
+fn complain(text: &str) {
+    let mut out = std::io::stderr().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn stdout_is_terminal() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+fn stderr_is_terminal() -> bool {
+    std::io::stderr().is_terminal()
+}
+
+/// The command line's own description, for shell completions and documents.
+pub fn command() -> clap::Command {
+    Cli::command()
+}

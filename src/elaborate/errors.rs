@@ -241,21 +241,6 @@ pub(super) fn kv_heads(k: i128, n: i128, name: &str, of: &str, span: Span) -> Di
     )
 }
 
-pub(super) fn no_job(span: Span) -> Diagnostic {
-    Diagnostic::new(Code::FieldMissing, "the file has no job", span, "no `train` here")
-        .help("a job says what runs where: `train mine { model = …, cluster = …, layout = … }`")
-}
-
-pub(super) fn unknown_job(name: &str, known: &[String], span: Span) -> Diagnostic {
-    let d = Diagnostic::new(Code::NameUnknown, format!("no job `{name}` exists"), span, "in this file");
-    d.note(format!("the jobs are {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")))
-}
-
-pub(super) fn several_jobs(known: &[String], span: Span) -> Diagnostic {
-    Diagnostic::new(Code::HolesOpen, "the file has several jobs", span, "one of them is needed")
-        .help(format!("name one: {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")))
-}
-
 pub(super) fn set_unknown(name: &str, known: &[String], span: Span) -> Diagnostic {
     let d = Diagnostic::new(Code::NameUnknown, format!("`--set {name}` names nothing in this job"), span, "this job");
     match nearest(name, known.iter().map(String::as_str)) {

@@ -7,9 +7,9 @@ use super::model;
 use super::numerics::Numerics;
 use crate::eval::{Env, Evaluator, Given, Instance, Num, Quantity, Value, Wanted};
 use crate::expr::{self, Input, Node};
-use crate::graph::{DataDim, DimId, OpGraph};
+use crate::graph::{DataDim, OpGraph};
 use crate::hir::{DeclId, Program, schema};
-use crate::layout::{Action, AxisId, Class, Layout};
+use crate::layout::{Action, AxisId, Class, Hold, Layout, Recompute, RecomputeWhat, Scope, Store};
 use crate::source::Span;
 use crate::syntax::ast::{self, Body, Expr, ItemKind, Kind};
 use crate::units::{Base, Unit};
@@ -17,11 +17,22 @@ use indexmap::IndexMap;
 use smol_str::SmolStr;
 use std::rc::Rc;
 
-/// Values from outside the file, such as `--set tp=4`.
+/// Values from outside the file, such as `--set tp=4`, and items tried beside those of the layout.
 #[derive(Clone, Default, Debug)]
 pub struct Settings {
     /// Name to whole number.
     pub values: Vec<(String, i64)>,
+    /// Items added to the layout.
+    pub items: Vec<AddedItem>,
+}
+
+/// A layout item the compiler tries on its own.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum AddedItem {
+    /// `store state over` the axes that shard the batch.
+    StoreState,
+    /// `recompute all`
+    RecomputeAll,
 }
 
 impl Settings {
@@ -327,6 +338,8 @@ impl<'p> Builder<'p, '_, '_> {
         let input = model::data_dims(&model);
         let batch_name = input.iter().find(|(_, d)| *d == DataDim::Batch).map(|(n, _)| n.clone());
         let batch_axes = batch_name.map(|n| sharding_axes(&evaluated.layout, &n)).unwrap_or_default();
+        let mut evaluated = evaluated;
+        add_items(&mut evaluated.layout, &self.settings.items, &batch_axes, model_span);
         let replicas: Vec<_> = batch_axes.iter().map(|a| evaluated.layout.axis(*a).size).collect();
         let graph = &mut *self.eval.graph;
         let replicas = graph.product(replicas);
@@ -573,6 +586,27 @@ fn sharding_axes(layout: &Layout, dim: &str) -> Vec<AxisId> {
     layout.axis_ids().filter(takes).collect()
 }
 
+/// Adds the items that are being tried.
+fn add_items(layout: &mut Layout, items: &[AddedItem], batch_axes: &[AxisId], span: Span) {
+    for item in items {
+        match item {
+            AddedItem::StoreState => layout.stores.push(Store {
+                scope: Scope::default(),
+                class: Class::State,
+                axes: batch_axes.to_vec(),
+                hold: Hold::Layer,
+                keep_gathered: false,
+                prefetch: 1,
+                span,
+            }),
+            AddedItem::RecomputeAll => {
+                layout.recompute.retain(|r| !r.scope.is_everywhere());
+                layout.recompute.push(Recompute { scope: Scope::default(), what: RecomputeWhat::All, span });
+            }
+        }
+    }
+}
+
 /// Whether a field says what holds anyway.
 fn is_default(field: &str, e: &Expr) -> bool {
     match (&e.kind, field) {
@@ -583,9 +617,4 @@ fn is_default(field: &str, e: &Expr) -> bool {
         (ast::ExprKind::List(l), "disturb") => l.is_empty(),
         _ => false,
     }
-}
-
-/// The dimension of the batch, if the model has one.
-pub fn batch_dim(ops: &OpGraph) -> Option<DimId> {
-    ops.dims.iter().position(|d| d.data == Some(DataDim::Batch)).map(|i| DimId(i as u32))
 }

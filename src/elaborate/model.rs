@@ -139,6 +139,12 @@ pub(super) fn elaborate<'p>(
     Some(b.ops)
 }
 
+/// A model by itself, for showing: one sequence of one token, nothing padded.
+pub fn library_model<'p>(eval: &mut Evaluator<'p, '_>, model: &Instance<'p>) -> Option<OpGraph> {
+    let one = eval.graph.int(1);
+    elaborate(eval, model, model.span, Extents { batch: one, sequence: one }, &[])
+}
+
 /// Whether every field of a `with` names a parameter: those were taken as arguments already.
 fn only_arguments(block: &Block, decl: &ast::Decl) -> bool {
     let params = decl.params.as_deref().unwrap_or_default();

@@ -24,6 +24,21 @@ use std::collections::BTreeMap;
 /// Ranks a plan may list.
 pub const MAX_RANKS: i64 = 1 << 20;
 
+/// Parameters of the whole model, unpadded, tied ones once.
+pub fn params(c: &Compiled<'_>) -> u64 {
+    decoder::params(&c.job.ops, &c.graph)
+}
+
+/// Hardware utilisation: model FLOP and recomputed FLOP over peak FLOP.
+pub fn hfu(c: &Compiled<'_>) -> f64 {
+    time::hfu(c)
+}
+
+/// The largest contributors to a stage's memory, biggest first.
+pub fn largest(c: &Compiled<'_>, facts: &crate::analyse::StageFacts, sources: &Sources) -> Vec<super::plan::Contributor> {
+    memory::largest(c, facts, sources)
+}
+
 /// Whether a plan lists every rank and group.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Ranks {
@@ -48,8 +63,7 @@ pub fn plan(
     let c = &*compiled;
     let layout = layout(c, sources, &levels);
     let memory = memory::memory(c, &stages, sources);
-    let (parts, time) = time::time(c, &stages);
-    let _ = parts;
+    let time = time::time(c, &stages);
     let collectives = traffic::collectives(c, &stages, sources, &levels);
     let (groups, ranks) = match ranks {
         Ranks::Listed => ranks::ranks(c, &layout, &memory),

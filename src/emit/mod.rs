@@ -12,6 +12,7 @@ pub mod launchers;
 pub mod plan;
 pub mod report;
 pub mod shell;
+pub mod show;
 pub mod targets;
 
 pub use artifacts::{Artifact, Artifacts, PLAN_FILE};

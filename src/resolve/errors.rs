@@ -18,7 +18,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     scored.filter(|(d, _)| *d <= limit).min_by(|a, b| a.cmp(b)).map(|(_, k)| k)
 }
 
-pub(super) fn unreadable(span: Span, path: &str, why: &ReadError) -> Diagnostic {
+pub(crate) fn unreadable(span: Span, path: &str, why: &ReadError) -> Diagnostic {
     let code = if let ReadError::NotUtf8(_) = why { Code::FileNotText } else { Code::FileMissing };
     let d = Diagnostic::new(code, format!("`{path}` cannot be read: {}", read_error_text(why)), span, "");
     match why {

@@ -27,8 +27,17 @@ const DEFAULTS: &[(&str, &str)] = &[
 /// How deep `use` may nest; `language.md` §13.
 pub const MAX_USE_DEPTH: usize = 64;
 
+/// A file the user names.
+#[derive(Clone, Debug)]
+pub struct RootFile {
+    /// As the user gave it.
+    pub shown: String,
+    /// Where the world finds it.
+    pub path: PathBuf,
+}
+
 /// Reads and resolves `files` and everything they use.
-pub fn resolve(sources: &mut Sources, world: &dyn World, files: &[PathBuf], sink: &mut Sink) -> Program {
+pub fn resolve(sources: &mut Sources, world: &dyn World, files: &[RootFile], sink: &mut Sink) -> Program {
     let mut loader = Loader {
         sources,
         world,
@@ -38,8 +47,8 @@ pub fn resolve(sources: &mut Sources, world: &dyn World, files: &[PathBuf], sink
         by_path: IndexMap::new(),
         depth: 0,
     };
-    for path in files {
-        if let Some(id) = loader.root(path) {
+    for file in files {
+        if let Some(id) = loader.root(file) {
             loader.program.roots.push(id);
         }
     }
@@ -62,11 +71,11 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    fn root(&mut self, path: &Path) -> Option<ModuleId> {
-        let shown = path.display().to_string();
+    fn root(&mut self, file: &RootFile) -> Option<ModuleId> {
+        let RootFile { shown, path } = file;
         match self.world.read(path) {
             Ok(text) => {
-                let file = self.sources.add(shown, text, false);
+                let file = self.sources.add(shown.clone(), text, false);
                 let start = Span::new(file, 0, 0);
                 let id = self.module(file, normalise(path), false);
                 let module = self.program.module(id);
@@ -80,7 +89,7 @@ impl Loader<'_> {
             }
             Err(why) => {
                 let file = self.sources.add(shown.clone(), String::new(), false);
-                self.sink.error(errors::unreadable(Span::new(file, 0, 0), &shown, &why));
+                self.sink.error(errors::unreadable(Span::new(file, 0, 0), shown, &why));
                 None
             }
         }

@@ -39,7 +39,7 @@ fn stage(c: &Compiled<'_>, v: &StageValues, facts: &StageFacts, sources: &Source
 }
 
 /// Tensors by bytes on one device, every copy of a repeated unit and every microbatch in flight together.
-fn largest(c: &Compiled<'_>, facts: &StageFacts, sources: &Sources) -> Vec<Contributor> {
+pub(super) fn largest(c: &Compiled<'_>, facts: &StageFacts, sources: &Sources) -> Vec<Contributor> {
     let mut found: Vec<Contributor> = Vec::new();
     let n = &c.job.numerics;
     let per_param = [

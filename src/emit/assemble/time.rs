@@ -17,7 +17,7 @@ pub(super) fn busiest(c: &Compiled<'_>) -> usize {
     (0..work.len()).max_by(|a, b| work[*a].total_cmp(&work[*b]).then(b.cmp(a))).unwrap_or(0)
 }
 
-pub(super) fn time(c: &Compiled<'_>, stages: &[StageValues]) -> (usize, TimeInfo) {
+pub(super) fn time(c: &Compiled<'_>, stages: &[StageValues]) -> TimeInfo {
     let s = busiest(c);
     let facts = &c.facts.stages[s];
     let m = c.value(c.job.microbatches);
@@ -53,25 +53,27 @@ pub(super) fn time(c: &Compiled<'_>, stages: &[StageValues]) -> (usize, TimeInfo
     parts.retain(|_, v| *v > 0.0);
     let mut parts: Vec<(String, f64)> = parts.into_iter().collect();
     parts.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    let flops = c.value(c.roots.flops);
-    let mfu = c.value(c.roots.mfu);
-    let again = recomputed_flops(c);
     let per_stage = |facts: &crate::analyse::StageFacts| {
         let sum = |of: fn(&crate::analyse::UnitCosts) -> crate::expr::Id| {
             c.costs.iter().zip(&facts.units).map(|(u, n)| c.value(of(u)) * *n as f64).sum::<f64>()
         };
         (sum(|u| u.f), sum(|u| u.b))
     };
-    let info = TimeInfo {
+    TimeInfo {
         step,
         tokens_per_s: c.value(c.roots.tokens_per_s),
-        mfu,
-        hfu: if flops > 0.0 { mfu * (flops + again) / flops } else { 0.0 },
+        mfu: c.value(c.roots.mfu),
+        hfu: hfu(c),
         parts,
         stages: c.facts.stages.iter().map(per_stage).collect(),
         price: c.value(c.roots.price),
-    };
-    (s, info)
+    }
+}
+
+/// Utilisation with recomputed FLOP counted.
+pub(super) fn hfu(c: &Compiled<'_>) -> f64 {
+    let flops = c.value(c.roots.flops);
+    if flops > 0.0 { c.value(c.roots.mfu) * (flops + recomputed_flops(c)) / flops } else { 0.0 }
 }
 
 fn part_name(c: &Compiled<'_>, cost: &StepCost) -> String {

@@ -1,0 +1,270 @@
+//! `parc build`: launch plans, and the plan, graph or code behind them.
+
+use super::output::{self, Edited};
+use super::plan::{Planned, plan_job};
+use super::project::{self, Project, open};
+use super::{Common, Inputs, Outcome};
+use crate::diagnostics::{Applicability, Code, Diagnostic, Severity};
+use crate::driver::Compiled;
+use crate::emit::assemble::{MAX_RANKS, Ranks};
+use crate::emit::targets::{TARGETS, TargetError, Where};
+use crate::emit::{launchers, plan_json, targets};
+use crate::layout::{Action, Class, Comm};
+use crate::resolve::errors::nearest;
+use crate::source::Span;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    inputs: Inputs,
+    /// The framework that runs the job: megatron
+    #[arg(long, value_name = "NAME")]
+    target: Option<String>,
+    /// What starts it: torchrun, slurm
+    #[arg(long, value_name = "NAME", default_value = "torchrun")]
+    launcher: String,
+    /// The folder to write; it is replaced as a whole or not at all
+    #[arg(long, value_name = "DIR", default_value = "out")]
+    out: PathBuf,
+    /// Print what lies behind a plan instead of writing one
+    #[arg(long, value_enum)]
+    emit: Option<Emit>,
+    /// Replace files in the folder that were edited since they were written
+    #[arg(long)]
+    force: bool,
+    /// Write what was built as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, ValueEnum, Debug)]
+enum Emit {
+    /// The plan with every rank, as JSON
+    Plan,
+    /// The ops of the model and the steps they become
+    Graph,
+    /// The expression graph of memory and time
+    Expressions,
+}
+
+/// Where the things a target may object to are written.
+pub(super) struct Places {
+    list: Vec<(Where, Span)>,
+    layout: Span,
+}
+
+impl Places {
+    pub(super) fn new(c: &Compiled<'_>) -> Self {
+        let field = |name: &str| c.job.places.get(name).copied().unwrap_or(c.job.span);
+        let layout = &c.job.layout;
+        let mut list = vec![
+            (Where::Model, field("model")),
+            (Where::Cluster, field("cluster")),
+            (Where::Layout, field("layout")),
+            (Where::Batch, field("batch")),
+            (Where::Sequence, field("sequence")),
+            (Where::Precision, field("precision")),
+            (Where::Optimizer, field("optimizer")),
+        ];
+        list.extend(layout.mesh_span.map(|s| (Where::Mesh, s)));
+        list.extend(layout.axes.iter().map(|a| (Where::Axis(a.name.clone()), a.span)));
+        let shard = layout.rules.iter().find(|r| match &r.action {
+            Action::Shard { dims, .. } => dims.iter().any(|d| c.job.ops.dims.iter().any(|x| x.data.is_none() && x.name == *d)),
+            Action::Replicate { .. } => false,
+        });
+        list.extend(shard.map(|r| (Where::Shard, r.span)));
+        list.extend(layout.attention.first().map(|a| (Where::Attention, a.span)));
+        for s in &layout.stores {
+            let name = match s.class {
+                Class::Param => "param",
+                Class::Grad => "grad",
+                Class::State => "state",
+                Class::Master => "master",
+                Class::Act => "act",
+                Class::Kv => "kv",
+            };
+            list.push((Where::Store(name.into()), s.span));
+        }
+        for o in &layout.overlaps {
+            let name = match o.comm {
+                Comm::Gather => "gather",
+                Comm::Reduce => "reduce",
+                Comm::P2p => "p2p",
+                Comm::Reshard => "reshard",
+            };
+            list.push((Where::Overlap(name), o.span));
+        }
+        list.extend(layout.recompute.first().map(|r| (Where::Recompute, r.span)));
+        list.extend(layout.pads.iter().map(|p| (Where::Pad(p.dim.clone()), p.span)));
+        if let Some(p) = &c.job.pipeline {
+            list.push((Where::Schedule, p.schedule_span));
+            list.push((Where::Split, p.split_span));
+        }
+        Self { list, layout: field("layout") }
+    }
+
+    fn span(&self, at: &Where) -> Span {
+        self.list.iter().find(|(w, _)| w == at).map_or(self.layout, |(_, s)| *s)
+    }
+}
+
+pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
+    let mut p = open(&args.inputs);
+    p.require_jobs();
+    if p.jobs.len() > 1 && !p.sink.has_errors() {
+        let names: Vec<_> = p.jobs.iter().map(|j| format!("`{}`", p.program.entry(*j).name().text)).collect();
+        let span = p.program.entry(p.jobs[1]).name().span;
+        let d = Diagnostic::new(Code::HolesOpen, "the file has several jobs, a build needs one", span, "another job");
+        p.sink.error(d.help(format!("name one after the file: {}", names.join(", "))));
+    }
+    let mut text = None;
+    let mut built = None;
+    if !p.sink.has_errors() {
+        let id = p.jobs[0];
+        match args.emit {
+            Some(Emit::Plan) => text = plan_with_ranks(&mut p).map(|x| plan_json(&x.plan)),
+            Some(Emit::Graph) => text = graph_text(&mut p, id),
+            Some(Emit::Expressions) => text = expression_text(&mut p, id),
+            None => built = launch(&mut p, args),
+        }
+    }
+    let list = std::mem::take(&mut p.sink).finish();
+    // A layout that does not fit is not launched; a claim that fails is the user's to judge.
+    let outcome = project::report(&p.sources, &list, common);
+    if let Some(text) = text {
+        super::print(&format!("{}\n", text.trim_end()));
+    }
+    if let Some(built) = built {
+        super::print(&built);
+    }
+    outcome
+}
+
+fn plan_with_ranks(p: &mut Project) -> Option<Planned> {
+    let id = p.jobs[0];
+    let devices = crate::driver::devices(&p.program, id, &p.settings).unwrap_or(0);
+    if devices > MAX_RANKS {
+        let span = p.program.entry(id).name().span;
+        p.sink.error(Diagnostic::new(
+            Code::LimitExceeded,
+            format!("a plan of {devices} ranks exceeds the limit of {MAX_RANKS}"),
+            span,
+            "this job",
+        ));
+        return None;
+    }
+    plan_job(p, id, Ranks::Listed)
+}
+
+fn graph_text(p: &mut Project, id: crate::hir::DeclId) -> Option<String> {
+    let c = crate::driver::compile(&p.program, &p.sources, id, &p.settings, &mut p.sink)?;
+    let ops = crate::graph::text(&c.job.ops);
+    let steps = crate::partition::text(&c.sharded, &c.job.ops, &c.job.layout);
+    Some(format!("// ops\n{ops}\n// steps\n{steps}"))
+}
+
+fn expression_text(p: &mut Project, id: crate::hir::DeclId) -> Option<String> {
+    let c = crate::driver::compile(&p.program, &p.sources, id, &p.settings, &mut p.sink)?;
+    let (live, roots) = c.graph.live(&c.roots.all());
+    let names: Vec<_> = roots.iter().map(|r| format!("%{}", r.0)).collect();
+    Some(format!("{live}\n// roots: {}", names.join(" ")))
+}
+
+fn launch(p: &mut Project, args: &Arguments) -> Option<String> {
+    let span = p.program.entry(p.jobs[0]).name().span;
+    let target = match args.target.as_deref() {
+        Some(name) => targets::find(name),
+        None => None,
+    };
+    let Some(target) = target else {
+        let known: Vec<_> = TARGETS.iter().map(|t| t.name).collect();
+        p.sink.error(unknown("target", args.target.as_deref(), &known, span));
+        return None;
+    };
+    let Some(launcher) = launchers::find(&args.launcher) else {
+        let known: Vec<_> = launchers::LAUNCHERS.iter().map(|l| l.name).collect();
+        p.sink.error(unknown("launcher", Some(&args.launcher), &known, span));
+        return None;
+    };
+    let Planned { plan, places, .. } = plan_with_ranks(p)?;
+    if !plan.memory.fits {
+        return None;
+    }
+    let program = match (target.program)(&plan) {
+        Ok(program) => program,
+        Err(list) => {
+            for e in list {
+                let at = places.span(&e.at);
+                p.sink.error(cannot(&e, target.title, at));
+            }
+            return None;
+        }
+    };
+    let artifacts = match launcher.artifacts(&plan, &program) {
+        Ok(a) => a,
+        Err(why) => {
+            let at = places.span(&Where::Cluster);
+            p.sink.error(Diagnostic::new(Code::TargetCannot, format!("`{}` cannot start this: {why}", launcher.name), at, ""));
+            return None;
+        }
+    };
+    let edited = if args.force { Edited::Replace } else { Edited::Keep };
+    if let Err(why) = output::write(&artifacts, &args.out, edited) {
+        let mut d = Diagnostic::new(Code::OutputNotWritten, why.to_string(), Span::NOWHERE, "");
+        if matches!(why, output::OutputError::Changed(_)) {
+            d = d.help("`--force` replaces it; `--out` writes elsewhere");
+        }
+        p.sink.error(d);
+        return None;
+    }
+    let dir = args.out.display();
+    if args.json {
+        let files: Vec<_> = artifacts.keys().map(|k| k.display().to_string()).collect();
+        let value = serde_json::json!({
+            "schema": "parc-build/1", "job": plan.job.name, "target": target.name, "version": target.version,
+            "launcher": launcher.name, "out": dir.to_string(), "files": files,
+        });
+        return Some(format!("{value}\n"));
+    }
+    let mut text = format!("wrote {dir}/ for {} ({}):\n", target.title, target.version);
+    for (path, artifact) in &artifacts {
+        text.push_str(&format!("  {:<14} {:>8}\n", path.display(), size(artifact.bytes.len())));
+    }
+    text.push_str(&format!("start it there with: {}\n", launcher.start));
+    Some(text)
+}
+
+fn size(n: usize) -> String {
+    match n {
+        0..10_000 => format!("{n} B"),
+        10_000..10_000_000 => format!("{:.0} kB", n as f64 / 1e3),
+        _ => format!("{:.0} MB", n as f64 / 1e6),
+    }
+}
+
+fn unknown(what: &str, name: Option<&str>, known: &[&str], span: Span) -> Diagnostic {
+    let message = match name {
+        Some(name) => format!("no {what} `{name}` is known"),
+        None => format!("a build needs `--{what}`"),
+    };
+    let d = Diagnostic::new(Code::TargetUnknown, message, span, "this job");
+    match name.and_then(|n| nearest(n, known.iter().copied())) {
+        Some(near) => d.help(format!("`--{what} {near}` exists")),
+        None => d.help(format!("one of {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", "))),
+    }
+}
+
+fn cannot(e: &TargetError, title: &str, span: Span) -> Diagnostic {
+    let mut d = Diagnostic::new(Code::TargetCannot, format!("{title} cannot run this: {}", e.what), span, "");
+    d = d.note(e.why.clone());
+    if let Some(instead) = &e.instead {
+        d = d.fix(format!("write `{instead}`"), span, instead.clone(), Applicability::Unsure);
+    }
+    if !e.able.is_empty() {
+        d = d.help(format!("{} can", e.able.join(", ")));
+    }
+    debug_assert_eq!(d.code.info().severity, Severity::Error);
+    d
+}

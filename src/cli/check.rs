@@ -1,0 +1,36 @@
+//! `parc check`: diagnostics only.
+
+use super::project::{self, open};
+use super::{Common, Inputs, Outcome};
+use crate::driver;
+use clap::Args;
+
+#[derive(Args, Debug)]
+pub(super) struct Arguments {
+    #[command(flatten)]
+    inputs: Inputs,
+    /// Write the result as JSON: the jobs, and how many errors and warnings
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
+    let mut p = open(&args.inputs);
+    let mut jobs = Vec::new();
+    let clean = !p.sink.has_errors();
+    for id in p.jobs.iter().filter(|_| clean) {
+        let ok = driver::check_job(&p.program, &p.sources, *id, &p.settings, &mut p.sink);
+        jobs.push((p.program.entry(*id).name().text.to_string(), ok));
+    }
+    let list = p.sink.finish();
+    let outcome = project::report(&p.sources, &list, common);
+    if args.json {
+        let errors = list.iter().filter(|d| d.code.info().severity == crate::diagnostics::Severity::Error).count();
+        let jobs: Vec<_> = jobs.iter().map(|(name, ok)| serde_json::json!({ "name": name, "ok": ok })).collect();
+        let value = serde_json::json!({
+            "schema": "parc-check/1", "errors": errors, "warnings": list.len() - errors, "jobs": jobs,
+        });
+        super::print(&format!("{value}\n"));
+    }
+    outcome
+}

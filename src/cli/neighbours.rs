@@ -1,0 +1,279 @@
+//! Layouts one or two edits away: compiled like the user's own, and offered where they fit or are faster.
+
+use super::plan::quietly;
+use crate::analyse::claims::Metrics;
+use crate::diagnostics::{Applicability, Code, Diagnostic, Edit, Fix};
+use crate::driver::Compiled;
+use crate::elaborate::{AddedItem, Settings};
+use crate::emit::report::Neighbour;
+use crate::hir::{DeclId, Program};
+use crate::source::{Sources, Span};
+use crate::units::{Base, Unit, show};
+
+/// One change of a layout or job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Change {
+    /// A parameter's value, and where it is written.
+    Set { name: String, value: i64, span: Span },
+    /// An item added to the layout after the item at this place.
+    Add { item: AddedItem, after: Span },
+}
+
+/// A neighbour and what it does.
+pub(super) struct Found {
+    pub(super) shown: Neighbour,
+    edits: Vec<Edit>,
+    memory: f64,
+}
+
+/// The metrics claims may speak of.
+pub(super) fn metrics(c: &Compiled<'_>, fits: bool) -> Metrics {
+    let count = |base| Unit::base(base);
+    let params = crate::emit::assemble::params(c) as f64;
+    let values = vec![
+        ("step_time", c.value(c.roots.step_time), Unit::time()),
+        ("tokens_per_s", c.value(c.roots.tokens_per_s), count(Base::Tok).div(&Unit::time())),
+        ("flops", c.value(c.roots.flops), Unit::flop()),
+        ("mfu", c.value(c.roots.mfu), Unit::none()),
+        ("hfu", crate::emit::assemble::hfu(c), Unit::none()),
+        ("peak_memory", c.value(c.roots.peak_memory), Unit::bytes()),
+        ("bubble", c.schedule.bubble, Unit::none()),
+        ("microbatches", c.value(c.job.microbatches), Unit::none()),
+        ("accumulation", c.value(c.job.microbatches), Unit::none()),
+        ("params", params, Unit::none()),
+        ("price", c.value(c.roots.price), count(Base::Dollar)),
+        ("devices", c.job.cluster.devices as f64, Unit::none()),
+    ];
+    Metrics { values, fits }
+}
+
+/// Compiles the neighbours of `c`, best first; pairs of edits only where no single one fits.
+pub(super) fn explore(
+    program: &Program,
+    sources: &Sources,
+    id: DeclId,
+    settings: &Settings,
+    c: &Compiled<'_>,
+    fits: bool,
+) -> Vec<Found> {
+    let changes = changes(c, sources);
+    let singles: Vec<Vec<Change>> = changes.iter().map(|x| vec![x.clone()]).collect();
+    let mut found: Vec<Found> = singles.iter().filter_map(|x| attempt(program, sources, id, settings, c, x)).collect();
+    if !fits && !found.iter().any(|f| f.shown.fits) {
+        // Of the edits that help alone, those that fit together.
+        let helpful: Vec<&Change> = changes
+            .iter()
+            .zip(&singles)
+            .filter(|(_, s)| found.iter().any(|f| f.shown.edit == text(s) && f.shown.memory_change_bytes < 0))
+            .map(|(x, _)| x)
+            .collect();
+        for (i, a) in helpful.iter().enumerate() {
+            for b in &helpful[i + 1..] {
+                if !same_place(a, b) {
+                    let pair = vec![(*a).clone(), (*b).clone()];
+                    found.extend(attempt(program, sources, id, settings, c, &pair));
+                }
+            }
+        }
+    }
+    if fits {
+        // A tip is worth its line from half a percent on.
+        found.retain(|f| f.shown.fits && f.shown.step_change < -0.005);
+    } else {
+        found.retain(|f| f.shown.fits);
+    }
+    found.sort_by(|a, b| a.shown.step_change.total_cmp(&b.shown.step_change).then_with(|| a.shown.edit.cmp(&b.shown.edit)));
+    found.truncate(if fits { 3 } else { 4 });
+    found
+}
+
+fn same_place(a: &Change, b: &Change) -> bool {
+    match (a, b) {
+        (Change::Set { name: x, .. }, Change::Set { name: y, .. }) => x == y,
+        _ => a == b,
+    }
+}
+
+/// The edits worth trying: each size one step up and down, optimizer state split, everything recomputed.
+fn changes(c: &Compiled<'_>, sources: &Sources) -> Vec<Change> {
+    let mut out = Vec::new();
+    for p in &c.job.parameters {
+        // The batch and the sequence are what the user wants done, not how.
+        if p.name == "batch" || p.name == "sequence" || p.span == c.job.span {
+            continue;
+        }
+        let next: Vec<i64> = match &p.domain {
+            Some(list) => {
+                let below = list.iter().filter(|v| **v < p.value).max();
+                let above = list.iter().filter(|v| **v > p.value).min();
+                below.into_iter().chain(above).copied().collect()
+            }
+            None => [p.value / 2, p.value * 2].into_iter().filter(|v| *v >= 1 && *v != p.value).collect(),
+        };
+        for value in next {
+            // A value written in the library cannot be edited; it can be given by name where the job uses it.
+            if !sources.file(p.span.file).std {
+                out.push(Change::Set { name: p.name.clone(), value, span: p.span });
+            }
+        }
+    }
+    let layout = &c.job.layout;
+    let last = layout.rules.iter().map(|r| r.span).chain(layout.stores.iter().map(|s| s.span)).chain(layout.mesh_span).max();
+    let Some(after) = last.filter(|s| !sources.file(s.file).std) else { return out };
+    let replicas = c.value(c.job.replicas) > 1.0;
+    if replicas && !layout.stores.iter().any(|s| s.class == crate::layout::Class::State) {
+        out.push(Change::Add { item: AddedItem::StoreState, after });
+    }
+    let whole = |r: &crate::layout::Recompute| r.scope.is_everywhere() && r.what == crate::layout::RecomputeWhat::All;
+    if !layout.recompute.iter().any(whole) {
+        out.push(Change::Add { item: AddedItem::RecomputeAll, after });
+    }
+    out
+}
+
+fn attempt(
+    program: &Program,
+    sources: &Sources,
+    id: DeclId,
+    settings: &Settings,
+    c: &Compiled<'_>,
+    changes: &[Change],
+) -> Option<Found> {
+    let mut s = settings.clone();
+    for change in changes {
+        match change {
+            Change::Set { name, value, .. } => s.values.push((name.clone(), *value)),
+            Change::Add { item, .. } => s.items.push(*item),
+        }
+    }
+    let n = quietly(program, sources, id, &s)?;
+    let (memory, step) = (n.value(n.roots.peak_memory), n.value(n.roots.step_time));
+    let shown = Neighbour {
+        edit: named(changes, c),
+        step_change: step / c.value(c.roots.step_time) - 1.0,
+        memory_change_bytes: (memory - c.value(c.roots.peak_memory)) as i64,
+        fits: memory <= n.job.cluster.device_field("usable"),
+    };
+    Some(Found { shown, edits: edits(changes, c, sources), memory })
+}
+
+fn text(changes: &[Change]) -> String {
+    let one = |x: &Change| match x {
+        Change::Set { name, value, .. } if name == "micro_batch" => format!("micro_batch = {value} seq"),
+        Change::Set { name, value, .. } => format!("{name} = {value}"),
+        Change::Add { item: AddedItem::StoreState, .. } => "store state".into(),
+        Change::Add { item: AddedItem::RecomputeAll, .. } => "recompute all".into(),
+    };
+    changes.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// The same with the axes a `store` needs.
+fn named(changes: &[Change], c: &Compiled<'_>) -> String {
+    text(changes).replace("store state", &store_item(c))
+}
+
+fn store_item(c: &Compiled<'_>) -> String {
+    let axes: Vec<_> = c.job.batch_axes.iter().map(|a| c.job.layout.axis(*a).name.as_str()).collect();
+    match &axes[..] {
+        [one] => format!("store state over {one}"),
+        _ => format!("store state over [{}]", axes.join(", ")),
+    }
+}
+
+fn edits(changes: &[Change], c: &Compiled<'_>, sources: &Sources) -> Vec<Edit> {
+    let one = |x: &Change| match x {
+        Change::Set { name, value, span } => {
+            let unit = if name == "micro_batch" { " seq" } else { "" };
+            Edit { span: *span, text: format!("{value}{unit}") }
+        }
+        Change::Add { item, after } => {
+            let text = match item {
+                AddedItem::StoreState => store_item(c),
+                AddedItem::RecomputeAll => "recompute all".into(),
+            };
+            Edit { span: end_of_line(*after, sources), text: format!("\n{}{text}", indent(*after, sources)) }
+        }
+    };
+    changes.iter().map(one).collect()
+}
+
+/// The end of the line `span` ends on: what is added goes below it, comments stay where they are.
+fn end_of_line(span: Span, sources: &Sources) -> Span {
+    let rest = sources.file(span.file).text.get(span.end as usize..).unwrap_or_default();
+    let n = rest.find(['\n', '\r']).unwrap_or(rest.len()) as u32;
+    Span { start: span.end + n, end: span.end + n, ..span }
+}
+
+fn indent(span: Span, sources: &Sources) -> String {
+    let before = sources.file(span.file).text.get(..span.start as usize).unwrap_or_default();
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    line.chars().take_while(|ch| ch.is_whitespace()).collect()
+}
+
+/// The error of a job that needs more memory than its devices offer.
+pub(super) fn does_not_fit(c: &Compiled<'_>, sources: &Sources, found: &[Found]) -> Diagnostic {
+    let usable = c.job.cluster.device_field("usable");
+    let bytes = |x: f64| show(x, &Unit::bytes());
+    let stages: Vec<_> = c.facts.stages.iter().map(|s| c.roots.stage_values(&c.graph, &c.inputs, s)).collect();
+    let worst = (0..stages.len()).max_by(|a, b| stages[*a].total.total_cmp(&stages[*b].total).then(b.cmp(a))).unwrap_or(0);
+    let (v, facts) = (&stages[worst], &c.facts.stages[worst]);
+    let device = &c.job.cluster.device.name;
+    let who = if stages.len() > 1 { format!("stage {worst}") } else { "every rank".into() };
+    let message = format!("{who} needs {} per device, {device} offers {}", bytes(v.total), bytes(usable));
+
+    // What one would change first: the microbatch where activations weigh most, else the layout.
+    let micro = c.value(c.job.micro_batch);
+    let activations = v.activations + v.transient;
+    let at_rest = v.params + v.grads + v.state + v.gathered;
+    let place = |name: &str| c.job.places.get(name).copied();
+    let (span, label) = match place("micro_batch") {
+        Some(span) if activations > at_rest && micro > 1.0 => (span, format!("activations: {}", bytes(activations))),
+        _ => {
+            let span = place("layout").unwrap_or(c.job.span);
+            (span, format!("{} too much", bytes(v.total - usable)))
+        }
+    };
+    let mut d = Diagnostic::new(Code::DoesNotFit, message, span, label);
+    let mut parts = vec![
+        ("parameters", v.params),
+        ("gathered parameters", v.gathered),
+        ("gradients", v.grads),
+        ("optimizer state", v.state),
+        ("activations", v.activations),
+        ("working set of one operation", v.transient),
+    ];
+    parts.retain(|(_, x)| *x >= 0.005 * v.total);
+    parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let list: Vec<_> = parts.iter().map(|(n, x)| format!("{n} {}", bytes(*x))).collect();
+    d = d.note(list.join(", "));
+    let layers: i64 = c.job.ops.units.iter().zip(&facts.units).filter(|(u, _)| u.repeated).map(|(_, n)| *n).sum();
+    d = d.note(format!(
+        "{layers} layers on the rank, {} microbatch{} in flight, micro_batch {micro} seq",
+        facts.in_flight,
+        if facts.in_flight == 1 { "" } else { "es" }
+    ));
+    for largest in crate::emit::assemble::largest(c, facts, sources).iter().take(3) {
+        let class = largest.class;
+        d = d.note(format!(
+            "{class} `{}` in {}: {} ({})",
+            largest.what,
+            if largest.region.is_empty() { "the model" } else { &largest.region },
+            bytes(largest.bytes as f64),
+            largest.place
+        ));
+    }
+    if found.is_empty() {
+        return d.help("no layout one or two edits away fits: more devices, or a smaller model or batch");
+    }
+    for f in found {
+        let effect = format!("fits at {}, step time {:+.1}%", bytes(f.memory), 100.0 * f.shown.step_change);
+        d = d.help(format!("`{}` {effect}", f.shown.edit));
+        d.fixes.push(Fix {
+            title: format!("write `{}`", f.shown.edit),
+            edits: f.edits.clone(),
+            applicability: Applicability::Unsure,
+            effect: Some(effect),
+        });
+    }
+    d
+}

@@ -1,0 +1,125 @@
+//! Opens the files of a command: one project, one program.
+
+use super::{Common, DiskWorld, Format, Inputs, Outcome};
+use crate::diagnostics::{Code, Diagnostic, Severity, Sink, render};
+use crate::driver;
+use crate::elaborate::Settings;
+use crate::hir::{DeclId, Program};
+use crate::resolve::RootFile;
+use crate::source::{MemoryWorld, Sources, Span, World};
+use std::path::{Path, PathBuf};
+
+/// A program read from disk.
+pub(super) struct Project {
+    pub(super) sources: Sources,
+    pub(super) program: Program,
+    pub(super) sink: Sink,
+    pub(super) settings: Settings,
+    /// The jobs asked for, in order.
+    pub(super) jobs: Vec<DeclId>,
+}
+
+/// Reads the files of `inputs` and picks the jobs asked for.
+pub(super) fn open(inputs: &Inputs) -> Project {
+    let mut files = inputs.files.clone();
+    let mut job = inputs.job.clone();
+    if job.is_none()
+        && files.len() > 1
+        && let Some(last) = files.last()
+        && last.extension().is_none()
+        && !last.exists()
+    {
+        job = Some(last.display().to_string());
+        files.pop();
+    }
+    let mut sources = Sources::new();
+    let mut sink = Sink::new();
+    let world: Box<dyn World> = match DiskWorld::new(&folder(&files)) {
+        Ok(w) => Box::new(w),
+        Err(_) => Box::new(MemoryWorld::default()),
+    };
+    let roots: Vec<_> =
+        files.iter().map(|f| RootFile { shown: f.display().to_string(), path: absolute(f) }).collect();
+    let program = driver::front(&mut sources, world.as_ref(), &roots, &mut sink);
+    let jobs = pick(&program, job.as_deref(), &mut sink);
+    let settings = Settings { values: inputs.set.clone(), ..Settings::default() };
+    Project { sources, program, sink, settings, jobs }
+}
+
+/// The deepest folder above every file: what files may use lies in it.
+fn folder(files: &[PathBuf]) -> PathBuf {
+    let here = std::env::current_dir().unwrap_or_default();
+    let parents = files.iter().map(|f| absolute(f).parent().map(Path::to_path_buf).unwrap_or_default());
+    parents.fold(here.clone(), |root, parent| {
+        let mut root = root;
+        while !parent.starts_with(&root) {
+            if !root.pop() {
+                break;
+            }
+        }
+        // Outside of where the user stands, the file's own folder is the project.
+        if root.components().count() < here.components().count() && files.len() == 1 { parent } else { root }
+    })
+}
+
+/// `path` from the root, links in its folder followed, so that it can be compared.
+fn absolute(path: &Path) -> PathBuf {
+    let name = path.file_name();
+    let parent = match path.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p,
+        _ => Path::new("."),
+    };
+    match (parent.canonicalize(), name) {
+        (Ok(parent), Some(name)) => parent.join(name),
+        _ => std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()),
+    }
+}
+
+fn pick(program: &Program, name: Option<&str>, sink: &mut Sink) -> Vec<DeclId> {
+    let jobs = program.jobs();
+    let Some(name) = name else { return jobs };
+    let found: Vec<_> = jobs.iter().copied().filter(|j| program.entry(*j).name().text == name).collect();
+    if found.is_empty() && !sink.has_errors() {
+        let span = program.roots.first().map_or(Span::NOWHERE, |m| Span::new(program.module(*m).file, 0, 0));
+        let known: Vec<_> = jobs.iter().map(|j| format!("`{}`", program.entry(*j).name().text)).collect();
+        let d = Diagnostic::new(Code::NameUnknown, format!("no job `{name}` is declared"), span, "in this file");
+        sink.error(if known.is_empty() { d.note("it declares no job") } else { d.note(format!("it declares {}", known.join(", "))) });
+    }
+    found
+}
+
+impl Project {
+    /// Reports that there is nothing to plan, where there is not.
+    pub(super) fn require_jobs(&mut self) {
+        if self.jobs.is_empty() && !self.sink.has_errors() {
+            let span = self.program.roots.first().map_or(Span::NOWHERE, |m| Span::new(self.program.module(*m).file, 0, 0));
+            let d = Diagnostic::new(Code::FieldMissing, "no job is declared", span, "in this file");
+            self.sink.error(d.help("a job says what runs where: `train mine { model = …, cluster = …, layout = … }`"));
+        }
+    }
+}
+
+/// Writes diagnostics to standard error and says what they amount to.
+pub(super) fn report(sources: &Sources, list: &[Diagnostic], common: &Common) -> Outcome {
+    let text = match common.message_format {
+        Format::Text => {
+            let colour = common.colour(super::stderr_is_terminal());
+            let text = render::text(list, sources, colour);
+            if list.is_empty() { text } else { format!("{text}{}\n", render::summary(list)) }
+        }
+        Format::Short => render::short(list, sources),
+        Format::Json => render::json(list, sources),
+    };
+    super::complain(&text);
+    outcome(list)
+}
+
+/// Claims that fail and what does not fit are one thing, everything else another.
+pub(super) fn outcome(list: &[Diagnostic]) -> Outcome {
+    let of = |d: &Diagnostic| match (d.code.info().severity, d.code) {
+        (Severity::Warning, _) => Outcome::Fine,
+        (Severity::Error, Code::DoesNotFit | Code::RequireFailed | Code::ExpectFailed) => Outcome::Short,
+        (Severity::Error, _) => Outcome::Wrong,
+    };
+    list.iter().map(of).max().unwrap_or(Outcome::Fine)
+}
