@@ -1,15 +1,15 @@
 //! The whole pipeline on one screen: files to a program, a job to everything known of it.
 
 use crate::analyse::{Facts, Roots, Schedule, UnitCosts, costs, legality, roots, schedule, stage};
+use crate::check;
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::elaborate::{self, Job, Settings, Split};
 use crate::eval::Evaluator;
 use crate::expr;
 use crate::hir::{DeclId, Program};
 use crate::partition::{self, ShardedGraph};
-use crate::source::{Sources, World};
 use crate::resolve::{self, RootFile};
-use crate::check;
+use crate::source::{Sources, World};
 
 /// Everything known of one job at one point of its layout.
 #[derive(Debug)]

@@ -39,8 +39,21 @@ pub struct Metrics {
 
 /// Metrics the language has and this compiler does not compute.
 const LATER: &[&str] = &[
-    "exposed_comm", "energy", "total_time", "ttft", "tpot", "utilization", "goodput", "staleness", "host_memory",
-    "params_active", "params_trainable", "bytes", "reshard", "price_per_token", "idle",
+    "exposed_comm",
+    "energy",
+    "total_time",
+    "ttft",
+    "tpot",
+    "utilization",
+    "goodput",
+    "staleness",
+    "host_memory",
+    "params_active",
+    "params_trainable",
+    "bytes",
+    "reshard",
+    "price_per_token",
+    "idle",
 ];
 
 /// Evaluates every claim of `compiled`; failed requirements and expectations are reported.
@@ -177,7 +190,12 @@ impl<'p> At<'p, '_, '_, '_> {
         let (x, unit) = self.number(a)?;
         let (y, other) = self.number(b)?;
         if unit != other {
-            self.eval.sink.error(crate::eval::errors::unit_mismatch(BinaryOp::Eq, a.span.to(b.span), (&unit, a.span), (&other, b.span)));
+            self.eval.sink.error(crate::eval::errors::unit_mismatch(
+                BinaryOp::Eq,
+                a.span.to(b.span),
+                (&unit, a.span),
+                (&other, b.span),
+            ));
             return None;
         }
         let allowed = match tolerance {
@@ -185,7 +203,12 @@ impl<'p> At<'p, '_, '_, '_> {
             Some(Tolerance::Absolute(t)) => {
                 let (t, u) = self.number(t)?;
                 if u != unit {
-                    self.eval.sink.error(crate::eval::errors::unit_mismatch(BinaryOp::Eq, a.span, (&unit, a.span), (&u, b.span)));
+                    self.eval.sink.error(crate::eval::errors::unit_mismatch(
+                        BinaryOp::Eq,
+                        a.span,
+                        (&unit, a.span),
+                        (&u, b.span),
+                    ));
                     return None;
                 }
                 t

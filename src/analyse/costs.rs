@@ -104,8 +104,11 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
 
     fn unit(&mut self, sharded: &ShardedGraph, u: usize) -> UnitCosts {
         let unit = &sharded.units[u];
-        let (forward, backward, update) =
-            (self.steps(sharded, &unit.forward), self.steps(sharded, &unit.backward), self.steps(sharded, &unit.update));
+        let (forward, backward, update) = (
+            self.steps(sharded, &unit.forward),
+            self.steps(sharded, &unit.backward),
+            self.steps(sharded, &unit.update),
+        );
         let (f, hidden_f) = self.exposed(sharded, &forward, Phase::Forward);
         let (b, hidden_b) = self.exposed(sharded, &backward, Phase::Backward);
         let of = |list: &[StepCost], purpose: Purpose| -> Vec<expr::Id> {
@@ -137,9 +140,7 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
                     };
                     (self.work(work), category)
                 }
-                StepKind::Collective(c) => {
-                    (self.collective(c), Category::Comm(c.axes.to_vec(), c.purpose))
-                }
+                StepKind::Collective(c) => (self.collective(c), Category::Comm(c.axes.to_vec(), c.purpose)),
             };
             out.push(StepCost { step: *id, seconds, category, recomputed: step.recomputed });
         }

@@ -28,12 +28,18 @@ pub(super) fn schedule_lacks(f: &str, name: &Name, span: Span) -> Diagnostic {
 }
 
 pub(super) fn schedule_value(f: &str, wanted: &str, name: &Name, span: Span) -> Diagnostic {
-    Diagnostic::new(Code::KindMismatch, format!("`{f}` of schedule `{}` must give {wanted}", name.text), span, "used here")
-        .label(name.span, "declared here")
+    Diagnostic::new(
+        Code::KindMismatch,
+        format!("`{f}` of schedule `{}` must give {wanted}", name.text),
+        span,
+        "used here",
+    )
+    .label(name.span, "declared here")
 }
 
 pub(super) fn schedule_requires(text: &str, values: &str, span: Span, rule: Span) -> Diagnostic {
-    let d = Diagnostic::new(Code::RequireFailed, text, span, "this schedule cannot run here").label(rule, "what it requires");
+    let d = Diagnostic::new(Code::RequireFailed, text, span, "this schedule cannot run here")
+        .label(rule, "what it requires");
     if values.is_empty() { d } else { d.note(format!("here {values}: p pipeline ranks, m microbatches")) }
 }
 
@@ -53,10 +59,17 @@ pub(super) fn schedule_wrong(why: &ScheduleError, name: &str, p: u32, m: u32, sp
 }
 
 pub(super) fn counted_unknown(name: &str, known: &[String], span: Span) -> Diagnostic {
-    let d = Diagnostic::new(Code::NameUnknown, format!("`counting` names `{name}`, which the model does not have"), span, "in this split");
+    let d = Diagnostic::new(
+        Code::NameUnknown,
+        format!("`counting` names `{name}`, which the model does not have"),
+        span,
+        "in this split",
+    );
     match nearest(name, known.iter().map(String::as_str)) {
         Some(near) => d.help(format!("`{near}` exists")),
-        None => d.note(format!("the model has {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", "))),
+        None => {
+            d.note(format!("the model has {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")))
+        }
     }
 }
 
@@ -97,7 +110,11 @@ pub(super) fn split(why: &SplitError, units: &[(String, i64, bool)], p: u32, per
 }
 
 fn lost(sum: u64, units: u64) -> String {
-    if sum < units { format!("{} units would be", units - sum) } else { format!("{} units too many, none may be", sum - units) }
+    if sum < units {
+        format!("{} units would be", units - sum)
+    } else {
+        format!("{} units too many, none may be", sum - units)
+    }
 }
 
 fn arithmetic(p: u32, per: u32) -> String {
@@ -111,7 +128,11 @@ fn arithmetic(p: u32, per: u32) -> String {
 fn uneven(u: &Uneven, units: &[(String, i64, bool)], p: u32, per: u32, span: Span) -> Diagnostic {
     let layers = u.layers;
     let all = layers + u.counted;
-    let what = if u.counted > 0 { format!("{layers} layers and {} counted regions", u.counted) } else { format!("{layers} layers") };
+    let what = if u.counted > 0 {
+        format!("{layers} layers and {} counted regions", u.counted)
+    } else {
+        format!("{layers} layers")
+    };
     let chunks = u.chunks;
     let mut d = Diagnostic::new(
         Code::SplitUneven,
@@ -129,14 +150,23 @@ fn uneven(u: &Uneven, units: &[(String, i64, bool)], p: u32, per: u32, span: Spa
             (all + outside.len() as u64) / chunks
         ));
     }
-    let near: Vec<_> = [u.fewer_chunks, u.more_chunks].into_iter().filter(|c| *c > 0 && all % c == 0).map(|c| c.to_string()).collect();
+    let near: Vec<_> =
+        [u.fewer_chunks, u.more_chunks].into_iter().filter(|c| *c > 0 && all % c == 0).map(|c| c.to_string()).collect();
     if !near.is_empty() {
         d = d.help(format!("{} chunks would be even", near.join(" or ")));
     }
     d.help("`balanced` cuts anywhere, by predicted time")
 }
 
-pub(super) fn indivisible(dims: &[(String, i64)], axes: &str, product: i64, legal: &[i64], axis: &str, place: Span, rule: Span) -> Diagnostic {
+pub(super) fn indivisible(
+    dims: &[(String, i64)],
+    axes: &str,
+    product: i64,
+    legal: &[i64],
+    axis: &str,
+    place: Span,
+    rule: Span,
+) -> Diagnostic {
     let (name, extent) = &dims[0];
     let mut d = Diagnostic::new(
         Code::Indivisible,
@@ -158,14 +188,26 @@ pub(super) fn indivisible(dims: &[(String, i64)], axes: &str, product: i64, lega
     }
 }
 
-pub(super) fn mesh(axes: &str, sizes: &str, product: i64, devices: i64, span: Span, help: Option<String>) -> Diagnostic {
+pub(super) fn mesh(
+    axes: &str,
+    sizes: &str,
+    product: i64,
+    devices: i64,
+    span: Span,
+    help: Option<String>,
+) -> Diagnostic {
     let what = if product < devices {
         format!("leaves {} of {devices} devices idle", devices - product)
     } else {
         format!("needs {product} devices, there are {devices}")
     };
-    let d = Diagnostic::new(Code::MeshProduct, format!("the mesh {axes} = {sizes} = {product} {what}"), span, format!("{product} ranks"))
-        .note(format!("the axes of a mesh must multiply to the devices of the job, {devices}"));
+    let d = Diagnostic::new(
+        Code::MeshProduct,
+        format!("the mesh {axes} = {sizes} = {product} {what}"),
+        span,
+        format!("{product} ranks"),
+    )
+    .note(format!("the axes of a mesh must multiply to the devices of the job, {devices}"));
     match help {
         Some(h) => d.help(h),
         None => d,
@@ -203,6 +245,8 @@ pub(super) fn batch(batch: i64, micro: i64, replicas: i64, legal: &[i64], span: 
         span,
         format!("{batch} / {all} = {:.2}", batch as f64 / all as f64),
     )
-    .note(format!("a microbatch is {micro} seq on each of {replicas} ranks that shard the batch: {micro} × {replicas} = {all}"));
+    .note(format!(
+        "a microbatch is {micro} seq on each of {replicas} ranks that shard the batch: {micro} × {replicas} = {all}"
+    ));
     if near.is_empty() { d } else { d.help(format!("a batch of {} would be", near.join(" or "))) }
 }

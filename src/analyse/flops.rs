@@ -30,9 +30,12 @@ impl ModelFlops {
                     (product, 2 * (1 + backward))
                 }
                 OpKind::Attention(a) => {
-                    let batch = ops.value(op.output).dims.iter().copied().filter(|d| {
-                        ![a.sequence, a.heads, a.value_dim].contains(d)
-                    });
+                    let batch = ops
+                        .value(op.output)
+                        .dims
+                        .iter()
+                        .copied()
+                        .filter(|d| ![a.sequence, a.heads, a.value_dim].contains(d));
                     let mut dims: Vec<DimId> = batch.collect();
                     dims.extend([a.sequence, a.sequence, a.heads]);
                     let scores = volume(job, &dims, graph);

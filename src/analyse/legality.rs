@@ -21,8 +21,12 @@ pub fn check_mesh(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, sink: &
     for duty in &broken {
         if let DutyKind::Division { a, b } = duty.kind {
             let (a, b) = (read(a) as i64, read(b) as i64);
-            let factors: Vec<_> =
-                job.parameters.iter().filter(|p| p.value > 1 && b % p.value == 0).map(|p| format!("{} = {}", p.name, p.value)).collect();
+            let factors: Vec<_> = job
+                .parameters
+                .iter()
+                .filter(|p| p.value > 1 && b % p.value == 0)
+                .map(|p| format!("{} = {}", p.name, p.value))
+                .collect();
             sink.error(errors::division(a, b, sources.snippet(duty.span), duty.span, &factors.join(", ")));
             sound = false;
         }
@@ -51,7 +55,8 @@ pub fn check_mesh(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, sink: &
                 let (batch, micro, replicas) =
                     (read(job.batch) as i64, read(job.micro_batch) as i64, read(job.replicas) as i64);
                 let all = micro * replicas;
-                let legal: Vec<_> = [batch / all * all, (batch / all + 1) * all].into_iter().filter(|n| *n > 0).collect();
+                let legal: Vec<_> =
+                    [batch / all * all, (batch / all + 1) * all].into_iter().filter(|n| *n > 0).collect();
                 sink.error(errors::batch(batch, micro, replicas, &legal, duty.span));
                 sound = false;
             }
@@ -62,7 +67,13 @@ pub fn check_mesh(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, sink: &
 }
 
 /// Reports every dimension that does not divide over its axes.
-pub fn check_sharding(job: &Job<'_>, sharded: &ShardedGraph, graph: &expr::Graph, inputs: &[f64], sink: &mut Sink) -> bool {
+pub fn check_sharding(
+    job: &Job<'_>,
+    sharded: &ShardedGraph,
+    graph: &expr::Graph,
+    inputs: &[f64],
+    sink: &mut Sink,
+) -> bool {
     let read = |id: expr::Id| graph.eval(inputs, &[id])[0];
     // One message for each rule and set of axes, whatever number of dimensions it hits.
     let mut found: IndexMap<(Span, Vec<AxisId>), Vec<DimId>> = IndexMap::new();
@@ -86,10 +97,12 @@ pub fn check_sharding(job: &Job<'_>, sharded: &ShardedGraph, graph: &expr::Graph
             dims.iter().map(|d| (job.ops.dim(*d).name.clone(), read(job.ops.dim(*d).extent) as i64)).collect();
         let sizes: Vec<i64> = axes.iter().map(|a| read(job.layout.axis(*a).size) as i64).collect();
         let product: i64 = sizes.iter().product();
-        let text = axes.iter().zip(&sizes).map(|(a, n)| format!("{} = {n}", job.layout.axis(*a).name)).collect::<Vec<_>>();
+        let text =
+            axes.iter().zip(&sizes).map(|(a, n)| format!("{} = {n}", job.layout.axis(*a).name)).collect::<Vec<_>>();
         // The axis a user would change: the largest that is a parameter.
         let changed = axes.iter().zip(&sizes).max_by_key(|(_, n)| **n);
-        let (axis, others) = changed.map_or((String::new(), 1), |(a, n)| (job.layout.axis(*a).name.clone(), product / n.max(&1)));
+        let (axis, others) =
+            changed.map_or((String::new(), 1), |(a, n)| (job.layout.axis(*a).name.clone(), product / n.max(&1)));
         let limit = (product * 4).min(job.cluster.devices);
         let legal: Vec<i64> = (1..=limit).filter(|v| dims.iter().all(|(_, n)| n % (v * others) == 0)).collect();
         let current = product / others.max(1);
@@ -117,7 +130,8 @@ fn mesh(job: &Job<'_>, graph: &expr::Graph, span: Span) -> Diagnostic {
     // One axis changed so that all devices are used: the first that can be.
     let fix = names.iter().zip(&sizes).rev().find_map(|(name, n)| {
         let others = product / n.max(&1);
-        (others > 0 && devices % others == 0 && devices / others != *n).then(|| format!("{name} = {} uses all {devices}", devices / others))
+        (others > 0 && devices % others == 0 && devices / others != *n)
+            .then(|| format!("{name} = {} uses all {devices}", devices / others))
     });
     let text = sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" × ");
     errors::mesh(&names.join(" × "), &text, product, devices, span, fix)

@@ -75,11 +75,12 @@ pub struct Roots {
 /// Bytes one unit saves for the backward of one microbatch.
 pub fn saved_bytes(sharded: &ShardedGraph, graph: &mut expr::Graph) -> Vec<expr::Id> {
     let per_unit = sharded.units.iter().map(|u| u.saved.iter().map(|s| s.bytes).collect::<Vec<_>>());
-    per_unit.map(|terms| {
-        let sum = graph.sum(terms);
-        graph.to_real(sum)
-    })
-    .collect()
+    per_unit
+        .map(|terms| {
+            let sum = graph.sum(terms);
+            graph.to_real(sum)
+        })
+        .collect()
 }
 
 /// Builds the roots of `job`.
@@ -121,7 +122,8 @@ pub fn build<'p>(
     let mfu = graph.div(flops, offered);
     let rate = graph.real(job.cluster.device_field("price") * job.cluster.devices as f64);
     let price = graph.mul(step_time, rate);
-    let roots = Roots { saved, stage, peak_memory, pipeline_time, step_time, tokens_per_s, flops, mfu, price, path, kinds };
+    let roots =
+        Roots { saved, stage, peak_memory, pipeline_time, step_time, tokens_per_s, flops, mfu, price, path, kinds };
     for (id, name) in [
         (roots.peak_memory, "peak_memory"),
         (roots.step_time, "step_time"),
@@ -163,7 +165,12 @@ fn elements(sharded: &ShardedGraph, unit: usize, graph: &mut expr::Graph) -> Ele
         let s = graph.sum(params.iter().map(of));
         graph.to_real(s)
     };
-    Elements { used: sum(|p| p.elements), param: sum(|p| p.rest_param), grad: sum(|p| p.rest_grad), state: sum(|p| p.rest_state) }
+    Elements {
+        used: sum(|p| p.elements),
+        param: sum(|p| p.rest_param),
+        grad: sum(|p| p.rest_grad),
+        state: sum(|p| p.rest_state),
+    }
 }
 
 /// Elements of the tied parameters `unit` uses and another owns.
@@ -175,7 +182,12 @@ fn tied(sharded: &ShardedGraph, unit: usize, graph: &mut expr::Graph) -> Element
         let s = graph.sum(params.iter().map(|p| of(p)));
         graph.to_real(s)
     };
-    Elements { used: sum(|p| p.elements), param: sum(|p| p.rest_param), grad: sum(|p| p.rest_grad), state: sum(|p| p.rest_state) }
+    Elements {
+        used: sum(|p| p.elements),
+        param: sum(|p| p.rest_param),
+        grad: sum(|p| p.rest_grad),
+        state: sum(|p| p.rest_state),
+    }
 }
 
 fn stage_roots<'p>(
@@ -189,7 +201,8 @@ fn stage_roots<'p>(
     let n = &job.numerics;
     let graph = caller.graph();
     let zero = graph.real(0.0);
-    let (mut params, mut grads, mut state, mut rest, mut acts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut params, mut grads, mut state, mut rest, mut acts) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut gathered_all, mut gathered_largest, mut bucket_grad, mut transient) = (Vec::new(), zero, zero, zero);
     let (mut reduce, mut gather, mut forward, mut backward) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for u in 0..sharded.units.len() {
@@ -216,7 +229,8 @@ fn stage_roots<'p>(
         let bucket = graph.select(part, own.used, unshared);
         let bucket = graph.select(present, bucket, zero);
         bucket_grad = graph.max(bucket_grad, bucket);
-        let buffers = if job.pipeline.is_some() { graph.add(costs[u].send_bytes, costs[u].send_bytes) } else { graph.int(0) };
+        let buffers =
+            if job.pipeline.is_some() { graph.add(costs[u].send_bytes, costs[u].send_bytes) } else { graph.int(0) };
         let working = graph.to_real(sharded.units[u].transient);
         let working = graph.add(working, buffers);
         let working = graph.select(present, working, zero);
@@ -264,9 +278,7 @@ fn stage_roots<'p>(
     let graph = caller.graph();
     let count = graph.sum(inputs.units.iter().copied());
     let mut exposed = Vec::new();
-    for (terms, behind, purpose) in
-        [(reduce, backward, Purpose::ReduceGrad), (gather, forward, Purpose::GatherParam)]
-    {
+    for (terms, behind, purpose) in [(reduce, backward, Purpose::ReduceGrad), (gather, forward, Purpose::GatherParam)] {
         let sum = graph.sum(terms);
         let total = graph.to_real(sum);
         let axes = update_axes(sharded, purpose);
@@ -352,7 +364,9 @@ impl Roots {
     }
 
     fn put_path(&self, graph: &expr::Graph, path: &PathFacts, inputs: &mut [f64]) {
-        for (ids, counts) in self.path.iter().zip([&path.forward, &path.backward, &path.send_forward, &path.send_backward]) {
+        for (ids, counts) in
+            self.path.iter().zip([&path.forward, &path.backward, &path.send_forward, &path.send_backward])
+        {
             for (id, n) in ids.iter().zip(counts) {
                 put(graph, *id, *n as f64, inputs);
             }
@@ -365,7 +379,16 @@ impl Roots {
         put_stage(graph, &self.kinds[0], stage, &mut inputs);
         let s = &self.stage[0];
         let ids = [
-            s.params, s.gathered, s.grads, s.state, s.activations, s.transient, s.total, s.update, s.optimizer, s.exposed,
+            s.params,
+            s.gathered,
+            s.grads,
+            s.state,
+            s.activations,
+            s.transient,
+            s.total,
+            s.update,
+            s.optimizer,
+            s.exposed,
         ];
         let v = graph.eval(&inputs, &ids);
         StageValues {

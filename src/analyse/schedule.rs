@@ -122,7 +122,13 @@ pub fn evaluate<'p>(eval: &mut Evaluator<'p, '_>, item: &PipelineItem<'p>, p: u3
 }
 
 /// `p`, `m`, the schedule's parameters and its own functions.
-fn environment<'p>(eval: &mut Evaluator<'p, '_>, instance: &Instance<'p>, p: u32, m: u32, span: Span) -> Option<Rc<Env<'p>>> {
+fn environment<'p>(
+    eval: &mut Evaluator<'p, '_>,
+    instance: &Instance<'p>,
+    p: u32,
+    m: u32,
+    span: Span,
+) -> Option<Rc<Env<'p>>> {
     let mut env = Env::inside(&Env::top(instance.id.module));
     env.bind("p", Value::int(i128::from(p)));
     env.bind("m", Value::int(i128::from(m)));
@@ -137,7 +143,12 @@ fn environment<'p>(eval: &mut Evaluator<'p, '_>, instance: &Instance<'p>, p: u32
             }
             (None, None) => {
                 let d = instance.decl;
-                eval.sink.error(crate::eval::errors::missing_argument(&param.name.text, &d.name.text, span, d.name.span));
+                eval.sink.error(crate::eval::errors::missing_argument(
+                    &param.name.text,
+                    &d.name.text,
+                    span,
+                    d.name.span,
+                ));
                 return None;
             }
         };
@@ -199,7 +210,12 @@ fn requires<'p>(eval: &mut Evaluator<'p, '_>, instance: &Instance<'p>, env: &Rc<
     ok.then_some(())
 }
 
-fn field<'p>(eval: &mut Evaluator<'p, '_>, instance: &Instance<'p>, name: &str, env: &Rc<Env<'p>>) -> Option<Value<'p>> {
+fn field<'p>(
+    eval: &mut Evaluator<'p, '_>,
+    instance: &Instance<'p>,
+    name: &str,
+    env: &Rc<Env<'p>>,
+) -> Option<Value<'p>> {
     let Body::Block(block) = &instance.decl.body else { return None };
     let own = Given { block, env: Rc::clone(env) };
     let given = instance.with.iter().rev().chain(std::iter::once(&own));

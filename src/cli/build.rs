@@ -71,7 +71,9 @@ impl Places {
         list.extend(layout.mesh_span.map(|s| (Where::Mesh, s)));
         list.extend(layout.axes.iter().map(|a| (Where::Axis(a.name.clone()), a.span)));
         let shard = layout.rules.iter().find(|r| match &r.action {
-            Action::Shard { dims, .. } => dims.iter().any(|d| c.job.ops.dims.iter().any(|x| x.data.is_none() && x.name == *d)),
+            Action::Shard { dims, .. } => {
+                dims.iter().any(|d| c.job.ops.dims.iter().any(|x| x.data.is_none() && x.name == *d))
+            }
             Action::Replicate { .. } => false,
         });
         list.extend(shard.map(|r| (Where::Shard, r.span)));
@@ -206,7 +208,12 @@ fn launch(p: &mut Project, args: &Arguments) -> Option<String> {
         Ok(a) => a,
         Err(why) => {
             let at = places.span(&Where::Cluster);
-            p.sink.error(Diagnostic::new(Code::TargetCannot, format!("`{}` cannot start this: {why}", launcher.name), at, ""));
+            p.sink.error(Diagnostic::new(
+                Code::TargetCannot,
+                format!("`{}` cannot start this: {why}", launcher.name),
+                at,
+                "",
+            ));
             return None;
         }
     };
@@ -257,7 +264,8 @@ fn unknown(what: &str, name: Option<&str>, known: &[&str], span: Span) -> Diagno
 }
 
 fn cannot(e: &TargetError, title: &str, span: Span) -> Diagnostic {
-    let mut d = Diagnostic::new(Code::TargetCannot, format!("{title} cannot run this: {}", e.what), span, "");
+    let mut d =
+        Diagnostic::new(Code::TargetCannot, format!("{title} cannot run this: {}", e.what), span, "not in this target");
     d = d.note(e.why.clone());
     if let Some(instead) = &e.instead {
         d = d.fix(format!("write `{instead}`"), span, instead.clone(), Applicability::Unsure);

@@ -82,7 +82,9 @@ pub(super) fn explore(
     } else {
         found.retain(|f| f.shown.fits);
     }
-    found.sort_by(|a, b| a.shown.step_change.total_cmp(&b.shown.step_change).then_with(|| a.shown.edit.cmp(&b.shown.edit)));
+    found.sort_by(|a, b| {
+        a.shown.step_change.total_cmp(&b.shown.step_change).then_with(|| a.shown.edit.cmp(&b.shown.edit))
+    });
     found.truncate(if fits { 3 } else { 4 });
     found
 }
@@ -118,7 +120,8 @@ fn changes(c: &Compiled<'_>, sources: &Sources) -> Vec<Change> {
         }
     }
     let layout = &c.job.layout;
-    let last = layout.rules.iter().map(|r| r.span).chain(layout.stores.iter().map(|s| s.span)).chain(layout.mesh_span).max();
+    let last =
+        layout.rules.iter().map(|r| r.span).chain(layout.stores.iter().map(|s| s.span)).chain(layout.mesh_span).max();
     let Some(after) = last.filter(|s| !sources.file(s.file).std) else { return out };
     let replicas = c.value(c.job.replicas) > 1.0;
     if replicas && !layout.stores.iter().any(|s| s.class == crate::layout::Class::State) {
@@ -215,7 +218,8 @@ pub(super) fn does_not_fit(c: &Compiled<'_>, sources: &Sources, found: &[Found])
     let usable = c.job.cluster.device_field("usable");
     let bytes = |x: f64| show(x, &Unit::bytes());
     let stages: Vec<_> = c.facts.stages.iter().map(|s| c.roots.stage_values(&c.graph, &c.inputs, s)).collect();
-    let worst = (0..stages.len()).max_by(|a, b| stages[*a].total.total_cmp(&stages[*b].total).then(b.cmp(a))).unwrap_or(0);
+    let worst =
+        (0..stages.len()).max_by(|a, b| stages[*a].total.total_cmp(&stages[*b].total).then(b.cmp(a))).unwrap_or(0);
     let (v, facts) = (&stages[worst], &c.facts.stages[worst]);
     let device = &c.job.cluster.device.name;
     let who = if stages.len() > 1 { format!("stage {worst}") } else { "every rank".into() };
@@ -267,7 +271,10 @@ pub(super) fn does_not_fit(c: &Compiled<'_>, sources: &Sources, found: &[Found])
     }
     for f in found {
         let effect = format!("fits at {}, step time {:+.1}%", bytes(f.memory), 100.0 * f.shown.step_change);
-        d = d.help(format!("`{}` {effect}", f.shown.edit));
+        if f.edits.is_empty() {
+            d = d.help(format!("`{}` {effect}", f.shown.edit));
+            continue;
+        }
         d.fixes.push(Fix {
             title: format!("write `{}`", f.shown.edit),
             edits: f.edits.clone(),

@@ -8,8 +8,8 @@ use crate::diagnostics::{Diagnostic, Sink};
 use crate::driver::{self, Compiled};
 use crate::emit::assemble::{self, Ranks};
 use crate::emit::plan::Plan;
-use crate::emit::report::{self, Neighbour, Style};
 use crate::emit::plan_json;
+use crate::emit::report::{self, Neighbour, Style};
 use crate::hir::DeclId;
 use clap::Args;
 

@@ -38,8 +38,7 @@ pub(super) fn open(inputs: &Inputs) -> Project {
         Ok(w) => Box::new(w),
         Err(_) => Box::new(MemoryWorld::default()),
     };
-    let roots: Vec<_> =
-        files.iter().map(|f| RootFile { shown: f.display().to_string(), path: absolute(f) }).collect();
+    let roots: Vec<_> = files.iter().map(|f| RootFile { shown: f.display().to_string(), path: absolute(f) }).collect();
     let program = driver::front(&mut sources, world.as_ref(), &roots, &mut sink);
     let jobs = pick(&program, job.as_deref(), &mut sink);
     let settings = Settings { values: inputs.set.clone(), ..Settings::default() };
@@ -83,7 +82,11 @@ fn pick(program: &Program, name: Option<&str>, sink: &mut Sink) -> Vec<DeclId> {
         let span = program.roots.first().map_or(Span::NOWHERE, |m| Span::new(program.module(*m).file, 0, 0));
         let known: Vec<_> = jobs.iter().map(|j| format!("`{}`", program.entry(*j).name().text)).collect();
         let d = Diagnostic::new(Code::NameUnknown, format!("no job `{name}` is declared"), span, "in this file");
-        sink.error(if known.is_empty() { d.note("it declares no job") } else { d.note(format!("it declares {}", known.join(", "))) });
+        sink.error(if known.is_empty() {
+            d.note("it declares no job")
+        } else {
+            d.note(format!("it declares {}", known.join(", ")))
+        });
     }
     found
 }
@@ -92,7 +95,8 @@ impl Project {
     /// Reports that there is nothing to plan, where there is not.
     pub(super) fn require_jobs(&mut self) {
         if self.jobs.is_empty() && !self.sink.has_errors() {
-            let span = self.program.roots.first().map_or(Span::NOWHERE, |m| Span::new(self.program.module(*m).file, 0, 0));
+            let span =
+                self.program.roots.first().map_or(Span::NOWHERE, |m| Span::new(self.program.module(*m).file, 0, 0));
             let d = Diagnostic::new(Code::FieldMissing, "no job is declared", span, "in this file");
             self.sink.error(d.help("a job says what runs where: `train mine { model = …, cluster = …, layout = … }`"));
         }

@@ -48,7 +48,11 @@ fn find(args: &Arguments, sources: &mut Sources, sink: &mut Sink) -> Option<Show
                 Ok(text) => text,
                 Err(why) => {
                     let file = sources.add(path.display().to_string(), String::new(), false);
-                    let why = crate::resolve::errors::unreadable(crate::source::Span::new(file, 0, 0), &path.display().to_string(), &why);
+                    let why = crate::resolve::errors::unreadable(
+                        crate::source::Span::new(file, 0, 0),
+                        &path.display().to_string(),
+                        &why,
+                    );
                     sink.error(why);
                     return None;
                 }
@@ -58,9 +62,14 @@ fn find(args: &Arguments, sources: &mut Sources, sink: &mut Sink) -> Option<Show
     // The name becomes the last declaration of the file, so that it sees what a declaration there would see.
     let name = args.name.replace(['\n', '\r'], " ");
     let full = format!("{text}\nlet {SHOWN} = {name}\n");
-    let file = args.file.as_ref().map_or_else(|| PathBuf::from("NAME"), |f| f.file_name().map_or_else(PathBuf::new, PathBuf::from));
+    let file = args
+        .file
+        .as_ref()
+        .map_or_else(|| PathBuf::from("NAME"), |f| f.file_name().map_or_else(PathBuf::new, PathBuf::from));
     let world: Box<dyn World> = match &args.file {
-        Some(f) => Box::new(Overlay { file: file.clone(), text: full, rest: DiskWorld::of_file(f).ok().map(|(w, _)| w) }),
+        Some(f) => {
+            Box::new(Overlay { file: file.clone(), text: full, rest: DiskWorld::of_file(f).ok().map(|(w, _)| w) })
+        }
         None => Box::new(MemoryWorld::new([(file.clone(), full)])),
     };
     let roots = [RootFile { shown: file.display().to_string(), path: file }];

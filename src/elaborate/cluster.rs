@@ -109,7 +109,8 @@ impl<'p> Cluster<'p> {
                         eval.sink.error(errors::not_supported("levels with children of several kinds", item.span));
                         return None;
                     };
-                    let count = positive(eval.eval(&child.count, &env, &Wanted::Int), eval, child.count.span, &name.text)?;
+                    let count =
+                        positive(eval.eval(&child.count, &env, &Wanted::Int), eval, child.count.span, &name.text)?;
                     let below = match &child.of.kind {
                         ExprKind::Path(path)
                             if path.len() == 1 && levels.last().is_some_and(|l| l.name == path[0].text) =>
@@ -117,7 +118,10 @@ impl<'p> Cluster<'p> {
                             levels.last().map_or(1, |l| l.devices)
                         }
                         ExprKind::Path(path) if path.len() == 1 && levels.iter().any(|l| l.name == path[0].text) => {
-                            eval.sink.error(errors::not_supported("a level that is not built on the one before it", child.of.span));
+                            eval.sink.error(errors::not_supported(
+                                "a level that is not built on the one before it",
+                                child.of.span,
+                            ));
                             return None;
                         }
                         _ => match eval.eval(&child.of, &env, &Wanted::Any) {
@@ -200,7 +204,9 @@ impl<'p> Cluster<'p> {
 
 fn positive<'p>(value: Value<'p>, eval: &mut Evaluator<'p, '_>, span: Span, what: &str) -> Option<i64> {
     match value {
-        Value::Num(Quantity { num: Num::Int(n), unit }) if unit.is_none() && (1..=MAX_DEVICES).contains(&n) => Some(n as i64),
+        Value::Num(Quantity { num: Num::Int(n), unit }) if unit.is_none() && (1..=MAX_DEVICES).contains(&n) => {
+            Some(n as i64)
+        }
         Value::Num(Quantity { num: Num::Int(n), .. }) => {
             eval.sink.error(errors::count_range(what, n, span));
             None

@@ -51,7 +51,12 @@ pub(super) fn link_shared(link: &str, below: i64, bandwidth: f64, span: Span) ->
         format!("one link of {all} for each child"),
     )
     .note(format!("{all} over {below} devices leaves {each} each"))
-    .fix(format!("`{below} * {link}` gives each device its own"), span, format!("{below} * {link}"), Applicability::Unsure)
+    .fix(
+        format!("`{below} * {link}` gives each device its own"),
+        span,
+        format!("{below} * {link}"),
+        Applicability::Unsure,
+    )
     .fix(format!("`1 * {link}` says that one is meant"), span, format!("1 * {link}"), Applicability::Unsure)
 }
 
@@ -65,12 +70,22 @@ pub(super) fn cluster_limit(devices: i128, levels: usize, span: Span) -> Diagnos
 }
 
 pub(super) fn cluster_empty(name: &Name) -> Diagnostic {
-    Diagnostic::new(Code::ClusterShape, format!("cluster `{}` has no devices", name.text), name.span, "no level with a device")
-        .help("write `level node = 8 of H100_SXM over NVLink4`")
+    Diagnostic::new(
+        Code::ClusterShape,
+        format!("cluster `{}` has no devices", name.text),
+        name.span,
+        "no level with a device",
+    )
+    .help("write `level node = 8 of H100_SXM over NVLink4`")
 }
 
 pub(super) fn count_range(what: &str, found: i128, span: Span) -> Diagnostic {
-    Diagnostic::new(Code::OutOfRange, format!("`{what}` has {found} children"), span, "must be at least 1 and at most 2^40")
+    Diagnostic::new(
+        Code::OutOfRange,
+        format!("`{what}` has {found} children"),
+        span,
+        "must be at least 1 and at most 2^40",
+    )
 }
 
 pub(super) fn count_kind(what: &str, noun: &str, span: Span) -> Diagnostic {
@@ -83,7 +98,12 @@ pub(super) fn count_kind(what: &str, noun: &str, span: Span) -> Diagnostic {
 }
 
 pub(super) fn level_field(name: &str, noun: &str, span: Span) -> Diagnostic {
-    Diagnostic::new(Code::KindMismatch, format!("`{name}` of a level cannot be {noun}"), span, format!("this is {noun}"))
+    Diagnostic::new(
+        Code::KindMismatch,
+        format!("`{name}` of a level cannot be {noun}"),
+        span,
+        format!("this is {noun}"),
+    )
 }
 
 pub(super) fn format_missing(class: &str, precision: &str, span: Span) -> Diagnostic {
@@ -96,7 +116,8 @@ pub(super) fn format_missing(class: &str, precision: &str, span: Span) -> Diagno
 }
 
 pub(super) fn unknown_axis(name: &Name, known: &[String], mesh: Option<Span>) -> Diagnostic {
-    let d = Diagnostic::new(Code::AxisUnknown, format!("no mesh axis `{}` exists", name.text), name.span, "not an axis");
+    let d =
+        Diagnostic::new(Code::AxisUnknown, format!("no mesh axis `{}` exists", name.text), name.span, "not an axis");
     let d = match mesh {
         Some(span) => d.label(span, "the mesh"),
         None => d.note("the layout has no `mesh`"),
@@ -123,8 +144,13 @@ pub(super) fn mesh_missing(name: &Name) -> Diagnostic {
 }
 
 pub(super) fn axis_unsized(name: &Name) -> Diagnostic {
-    Diagnostic::new(Code::NameUnknown, format!("mesh axis `{}` has no size", name.text), name.span, "no parameter of this name")
-        .help(format!("write `{0} = 8`, or declare a parameter `{0}: Int`", name.text))
+    Diagnostic::new(
+        Code::NameUnknown,
+        format!("mesh axis `{}` has no size", name.text),
+        name.span,
+        "no parameter of this name",
+    )
+    .help(format!("write `{0} = 8`, or declare a parameter `{0}: Int`", name.text))
 }
 
 pub(super) fn outside_domain(name: &str, found: &str, allowed: &str, span: Span, domain: Span) -> Diagnostic {
@@ -137,10 +163,17 @@ pub(super) fn not_positive(name: &str, found: i128, span: Span) -> Diagnostic {
 }
 
 pub(super) fn unknown_class(name: &Name, known: &[&str]) -> Diagnostic {
-    let d = Diagnostic::new(Code::NameUnknown, format!("no class `{}` exists", name.text), name.span, "not a class of tensors");
+    let d = Diagnostic::new(
+        Code::NameUnknown,
+        format!("no class `{}` exists", name.text),
+        name.span,
+        "not a class of tensors",
+    );
     match nearest(&name.text, known.iter().copied()) {
         Some(near) => d.fix(format!("use `{near}`"), name.span, near.to_string(), Applicability::Unsure),
-        None => d.note(format!("the classes are {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", "))),
+        None => {
+            d.note(format!("the classes are {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")))
+        }
     }
 }
 
@@ -162,7 +195,9 @@ pub(super) fn dimension_unknown(name: &Name, known: &[String]) -> Diagnostic {
     match nearest(&name.text, known.iter().map(String::as_str)) {
         Some(near) => d.fix(format!("use `{near}`"), name.span, near.to_string(), Applicability::Unsure),
         None if known.is_empty() => d,
-        None => d.note(format!("known here: {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", "))),
+        None => {
+            d.note(format!("known here: {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")))
+        }
     }
 }
 
@@ -178,17 +213,23 @@ pub(super) fn param_from_data(dim: &Name, declared: Span) -> Diagnostic {
 }
 
 /// A statement's target and what its right side has do not agree.
-pub(super) fn dims_mismatch(found: &str, wanted: &str, missing: &[String], extra: &[String], span: Span, target: Span) -> Diagnostic {
+pub(super) fn dims_mismatch(
+    found: &str,
+    wanted: &str,
+    missing: &[String],
+    extra: &[String],
+    span: Span,
+    target: Span,
+) -> Diagnostic {
     let list = |names: &[String]| names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
     let (message, label) = match (missing, extra) {
         ([], extra) => {
             (format!("the target lacks {}, which the right side has", list(extra)), format!("this has [{found}]"))
         }
-        (missing, _) => {
-            (format!("nothing on the right side has {}", list(missing)), format!("this has [{found}]"))
-        }
+        (missing, _) => (format!("nothing on the right side has {}", list(missing)), format!("this has [{found}]")),
     };
-    let d = Diagnostic::new(Code::DimensionMismatch, message, span, label).label(target, format!("[{wanted}] is wanted"));
+    let d =
+        Diagnostic::new(Code::DimensionMismatch, message, span, label).label(target, format!("[{wanted}] is wanted"));
     if missing.is_empty() {
         d.note("a dimension is summed only by `@`, and only where both operands have it and the target does not")
     } else {
@@ -225,7 +266,12 @@ pub(super) fn unknown_tensor(name: &Name, known: &[String]) -> Diagnostic {
 }
 
 pub(super) fn unknown_parameter_path(path: &str, span: Span, known: &[String]) -> Diagnostic {
-    let d = Diagnostic::new(Code::NameUnknown, format!("no parameter `{path}` was declared before this"), span, "not a parameter");
+    let d = Diagnostic::new(
+        Code::NameUnknown,
+        format!("no parameter `{path}` was declared before this"),
+        span,
+        "not a parameter",
+    );
     match nearest(path, known.iter().map(String::as_str)) {
         Some(near) => d.fix(format!("use `{near}`"), span, near.to_string(), Applicability::Unsure),
         None => d,
@@ -250,7 +296,12 @@ pub(super) fn set_unknown(name: &str, known: &[String], span: Span) -> Diagnosti
 }
 
 pub(super) fn nothing_selected(selector: &str, span: Span, known: &[String]) -> Diagnostic {
-    let d = Diagnostic::new(Code::NothingSelected, format!("`{selector}` matches nothing in the model"), span, "matches nothing");
+    let d = Diagnostic::new(
+        Code::NothingSelected,
+        format!("`{selector}` matches nothing in the model"),
+        span,
+        "matches nothing",
+    );
     match nearest(selector, known.iter().map(String::as_str)) {
         Some(near) => d.help(format!("`{near}` exists")),
         None => d.note(format!(

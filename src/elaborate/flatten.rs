@@ -60,7 +60,10 @@ fn collect<'p>(
 /// Whether `new`, of a later `with`, takes the place of `old`; a rule may lose some of its axes only.
 fn replaced(old: &mut Flat<'_>, new: &Flat<'_>) -> bool {
     if !same_scopes(&old.scopes, &new.scopes) {
-        return matches!((&old.item.kind, &new.item.kind), (ItemKind::Fold { .. } | ItemKind::Place { .. }, ItemKind::Mesh(_)));
+        return matches!(
+            (&old.item.kind, &new.item.kind),
+            (ItemKind::Fold { .. } | ItemKind::Place { .. }, ItemKind::Mesh(_))
+        );
     }
     match (&old.item.kind, &new.item.kind) {
         (

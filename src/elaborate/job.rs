@@ -238,7 +238,12 @@ fn fields<'p>(
                     if known.iter().any(|k| *k == *name.text) {
                         values.insert(name.text.clone(), (value, env, item.span));
                     } else {
-                        eval.sink.error(crate::eval::errors::unknown_field(&name.text, name.span, "a train job", &known));
+                        eval.sink.error(crate::eval::errors::unknown_field(
+                            &name.text,
+                            name.span,
+                            "a train job",
+                            &known,
+                        ));
                         ok = false;
                     }
                 }
@@ -308,7 +313,8 @@ impl<'p> Builder<'p, '_, '_> {
                 self.eval.sink.error(errors::not_supported(&what, e.span));
             }
         }
-        let cluster = self.instance("cluster", Kind::Cluster).and_then(|(i, span)| Cluster::new(&mut self.eval, &i, span));
+        let cluster =
+            self.instance("cluster", Kind::Cluster).and_then(|(i, span)| Cluster::new(&mut self.eval, &i, span));
         let model = self.instance("model", Kind::Model);
         let layout = self.instance("layout", Kind::Layout);
         let precision = self.record("precision", "bf16_mixed");
@@ -444,7 +450,9 @@ impl<'p> Builder<'p, '_, '_> {
     fn record(&mut self, field: &'static str, default: &str) -> Option<(Rc<crate::eval::Record<'p>>, Span)> {
         let (value, span) = match self.field(field) {
             Some(found) => found,
-            None => (self.eval.program.std_entry(default).map(|id| self.eval.entry(id, self.name.span))?, self.name.span),
+            None => {
+                (self.eval.program.std_entry(default).map(|id| self.eval.entry(id, self.name.span))?, self.name.span)
+            }
         };
         let value = match value {
             Value::Instance(i) if i.decl.kind.keyword() == field => self.eval.record_of(&i),
@@ -563,7 +571,8 @@ impl<'p> Builder<'p, '_, '_> {
         for (scope, span) in scopes {
             if !scope.is_everywhere() && !ops.regions.iter().any(|r| scope.depth(&r.path).is_some()) {
                 let text = scope.text();
-                let mut known: Vec<_> = (1..ops.regions.len() as u32).map(|i| ops.selector_path(crate::graph::RegionId(i))).collect();
+                let mut known: Vec<_> =
+                    (1..ops.regions.len() as u32).map(|i| ops.selector_path(crate::graph::RegionId(i))).collect();
                 known.dedup();
                 self.eval.sink.error(errors::nothing_selected(&text, span, &known));
             }
@@ -577,7 +586,9 @@ fn sharding_axes(layout: &Layout, dim: &str) -> Vec<AxisId> {
         let first = layout.rules.iter().filter(|r| r.scope.is_everywhere()).find(|r| {
             r.axes.contains(axis)
                 && match &r.action {
-                    Action::Shard { dims, classes, .. } => classes.contains(&Class::Act) && dims.iter().any(|d| d == dim),
+                    Action::Shard { dims, classes, .. } => {
+                        classes.contains(&Class::Act) && dims.iter().any(|d| d == dim)
+                    }
                     Action::Replicate { .. } => true,
                 }
         });

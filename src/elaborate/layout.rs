@@ -81,7 +81,8 @@ pub(super) fn evaluate<'p>(
     let mut env = Env::inside(&Env::top(instance.id.module));
     env.bind("devices", Value::int(i128::from(cluster.devices)));
     env.bind("device", Value::Record(Rc::clone(&cluster.device)));
-    let mut b = Builder { eval, duties, point, layout: Layout::default(), products: Vec::new(), devices: cluster.devices };
+    let mut b =
+        Builder { eval, duties, point, layout: Layout::default(), products: Vec::new(), devices: cluster.devices };
     for param in decl.params.as_deref().unwrap_or_default() {
         let value = b.parameter(param, instance, &Rc::new(env.clone()), settings, parameters)?;
         env.bind(param.name.text.clone(), value);
@@ -177,7 +178,8 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 });
                 Some(Value::sym(id, Unit::none()))
             }
-            other => Some(self.eval.require(other, &wanted, &format!("`{name}`"), span)).filter(|v| !matches!(v, Value::Error(_))),
+            other => Some(self.eval.require(other, &wanted, &format!("`{name}`"), span))
+                .filter(|v| !matches!(v, Value::Error(_))),
         }
     }
 

@@ -4,7 +4,9 @@ use super::errors;
 use super::operators;
 use crate::eval::{Env, Evaluator, Instance, Num, Quantity, Truth, Value, Wanted, type_wanted};
 use crate::expr::{self, Node};
-use crate::graph::{DataDim, Dim, DimId, OpGraph, Region, RegionId, Unit as ModelUnit, Value as Tensor, ValueId, ValueRole};
+use crate::graph::{
+    DataDim, Dim, DimId, OpGraph, Region, RegionId, Unit as ModelUnit, Value as Tensor, ValueId, ValueRole,
+};
 use crate::layout::{Pad, PathPart};
 use crate::source::Span;
 use crate::syntax::ast::{self, Arg, Block, Body, Expr, ExprKind, ItemKind, Kind, Name, ParamKind, TargetSuffix};
@@ -114,7 +116,8 @@ pub(super) fn elaborate<'p>(
         }
     }
     if let Some(given) = model.with.iter().find(|g| !only_arguments(g.block, model.decl)) {
-        eval.sink.error(errors::not_supported("`with` on a model beyond its parameters", given.block.span.unwrap_or(span)));
+        eval.sink
+            .error(errors::not_supported("`with` on a model beyond its parameters", given.block.span.unwrap_or(span)));
         return None;
     }
     let scope = Scope { env: Rc::new(env), dims: IndexMap::new(), tensors: IndexMap::new() };
@@ -194,7 +197,12 @@ impl<'p> Builder<'p, '_, '_> {
                         Value::Error(_) => return None,
                         other => {
                             let noun = other.noun();
-                            self.eval.sink.error(errors::wrong_value("a condition in a model", "a known true or false", &noun, cond.span));
+                            self.eval.sink.error(errors::wrong_value(
+                                "a condition in a model",
+                                "a known true or false",
+                                &noun,
+                                cond.span,
+                            ));
                             return None;
                         }
                     };
@@ -284,7 +292,14 @@ impl<'p> Builder<'p, '_, '_> {
             {
                 let (found, wanted) = (self.dims_text(*new), self.dims_text(*old));
                 let span = self.ops.value(*new).span;
-                self.eval.sink.error(errors::dims_mismatch(&found, &wanted, &[], &[tensor.to_string()], span, self.ops.value(*old).span));
+                self.eval.sink.error(errors::dims_mismatch(
+                    &found,
+                    &wanted,
+                    &[],
+                    &[tensor.to_string()],
+                    span,
+                    self.ops.value(*old).span,
+                ));
                 return None;
             }
         }
@@ -372,7 +387,14 @@ impl<'p> Builder<'p, '_, '_> {
                         return None;
                     }
                     let text = d.name.text.to_string();
-                    let dim = Dim { name: text, extent, true_extent: extent, data: Some(kind), groups: None, span: d.name.span };
+                    let dim = Dim {
+                        name: text,
+                        extent,
+                        true_extent: extent,
+                        data: Some(kind),
+                        groups: None,
+                        span: d.name.span,
+                    };
                     let id = self.ops.add_dim(dim);
                     self.scope.dims.insert(d.name.text.clone(), id);
                     id
@@ -462,7 +484,14 @@ impl<'p> Builder<'p, '_, '_> {
         }
         let wanted: Vec<_> = wanted.iter().map(name).collect();
         let found = self.dims_text(id);
-        self.eval.sink.error(errors::dims_mismatch(&found, &wanted.join(", "), &missing, &extra, self.at(span), target));
+        self.eval.sink.error(errors::dims_mismatch(
+            &found,
+            &wanted.join(", "),
+            &missing,
+            &extra,
+            self.at(span),
+            target,
+        ));
         None
     }
 
@@ -505,9 +534,8 @@ impl<'p> Builder<'p, '_, '_> {
 
         // Dimensions given by name, whether or not the block lists them as parameters.
         let mut named_dims: IndexMap<SmolStr, DimId> = IndexMap::new();
-        let is_value = |name: &str| {
-            params.iter().any(|p| p.name.text == name && !matches!(p.kind, ParamKind::Dim { .. }))
-        };
+        let is_value =
+            |name: &str| params.iter().any(|p| p.name.text == name && !matches!(p.kind, ParamKind::Dim { .. }));
         for arg in args {
             if let Arg::Named(name, Expr { kind: ExprKind::Path(path), .. }) = arg
                 && !is_value(&name.text)
@@ -546,7 +574,14 @@ impl<'p> Builder<'p, '_, '_> {
                             let wanted = refs.iter().map(|r| r.name.text.to_string()).collect::<Vec<_>>().join(", ");
                             let missing = [self.ops.dim(dim).name.clone()];
                             let found = self.dims_text(id);
-                            self.eval.sink.error(errors::dims_mismatch(&found, &wanted, &missing, &[], e.span, decl.name.span));
+                            self.eval.sink.error(errors::dims_mismatch(
+                                &found,
+                                &wanted,
+                                &missing,
+                                &[],
+                                e.span,
+                                decl.name.span,
+                            ));
                             return None;
                         }
                         dims.insert(r.name.text.clone(), dim);
@@ -608,9 +643,11 @@ impl<'p> Builder<'p, '_, '_> {
 
         let inner = Scope { env: Rc::new(env), dims, tensors };
         let outer = std::mem::replace(&mut self.scope, inner);
-        let in_library = self.eval.program.module(instance.id.module).std;
+        // A user's call of a library block is where to point; inside a library model its own lines say more.
+        let is_std = |module| self.eval.program.module(module).std;
+        let leaves_user_text = is_std(instance.id.module) && !is_std(self.scope.env.module);
         let site = self.call_site;
-        if in_library && site.is_none() {
+        if leaves_user_text && site.is_none() {
             self.call_site = Some(span);
         }
         let repeated = std::mem::replace(&mut self.repeated, true);

@@ -35,8 +35,19 @@ pub struct Numerics<'p> {
 }
 
 const CLASSES: &[&str] = &[
-    "param", "act", "compute", "grad_compute", "accumulate", "grad", "reduce", "gather", "wire", "master", "state",
-    "logits", "kv",
+    "param",
+    "act",
+    "compute",
+    "grad_compute",
+    "accumulate",
+    "grad",
+    "reduce",
+    "gather",
+    "wire",
+    "master",
+    "state",
+    "logits",
+    "kv",
 ];
 
 impl<'p> Numerics<'p> {
@@ -49,7 +60,9 @@ impl<'p> Numerics<'p> {
     ) -> Option<Self> {
         for given in &precision.given {
             if let Some(item) = given.block.items.iter().find(|i| matches!(i.kind, ItemKind::In { .. })) {
-                eval.sink.error(errors::not_supported("a precision that differs by region", span).label(item.span, "differs here"));
+                eval.sink.error(
+                    errors::not_supported("a precision that differs by region", span).label(item.span, "differs here"),
+                );
                 return None;
             }
         }

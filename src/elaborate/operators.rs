@@ -3,20 +3,45 @@
 use super::errors;
 use super::model::Builder;
 use crate::eval::{Truth, Value, Wanted};
-use crate::graph::{Attention, DataDim, DimId, MapFn, NormKind, Op, OpKind, Parameter, Value as Tensor, ValueId, ValueRole};
+use crate::graph::{
+    Attention, DataDim, DimId, MapFn, NormKind, Op, OpKind, Parameter, Value as Tensor, ValueId, ValueRole,
+};
 use crate::source::Span;
 use crate::syntax::ast::{Arg, BinaryOp, DimRef, Expr, ExprKind, Name, UnaryOp};
 use std::rc::Rc;
 
 /// Operators with a fixed meaning that this compiler runs.
 const KNOWN: &[&str] = &[
-    "embed", "rms_norm", "layer_norm", "softmax", "silu", "gelu", "relu", "rope", "take", "attention", "cross_entropy",
+    "embed",
+    "rms_norm",
+    "layer_norm",
+    "softmax",
+    "silu",
+    "gelu",
+    "relu",
+    "rope",
+    "take",
+    "attention",
+    "cross_entropy",
     "rename",
 ];
 /// Operators of the language that it does not run yet.
 const LATER: &[&str] = &[
-    "embed_bag", "select_experts", "dispatch", "combine", "binary_cross_entropy", "interact", "concat", "split", "merge",
-    "merge_patches", "shift", "scatter", "conv", "pool", "ssm_scan",
+    "embed_bag",
+    "select_experts",
+    "dispatch",
+    "combine",
+    "binary_cross_entropy",
+    "interact",
+    "concat",
+    "split",
+    "merge",
+    "merge_patches",
+    "shift",
+    "scatter",
+    "conv",
+    "pool",
+    "ssm_scan",
 ];
 
 pub(super) fn tensor<'p>(b: &mut Builder<'p, '_, '_>, e: &'p Expr, target: Option<&[DimId]>) -> Option<ValueId> {
@@ -41,7 +66,12 @@ pub(super) fn tensor<'p>(b: &mut Builder<'p, '_, '_>, e: &'p Expr, target: Optio
                 Value::Error(_) => None,
                 other => {
                     let noun = other.noun();
-                    b.eval.sink.error(errors::wrong_value("a condition in a model", "a known true or false", &noun, c.span));
+                    b.eval.sink.error(errors::wrong_value(
+                        "a condition in a model",
+                        "a known true or false",
+                        &noun,
+                        c.span,
+                    ));
                     None
                 }
             }
@@ -154,7 +184,13 @@ fn map(b: &mut Builder<'_, '_, '_>, f: MapFn, inputs: &[ValueId], target: Option
     add(b, OpKind::Map(f), inputs, ordered(dims, target), span)
 }
 
-fn contract<'p>(b: &mut Builder<'p, '_, '_>, x: &'p Expr, y: &'p Expr, target: Option<&[DimId]>, span: Span) -> Option<ValueId> {
+fn contract<'p>(
+    b: &mut Builder<'p, '_, '_>,
+    x: &'p Expr,
+    y: &'p Expr,
+    target: Option<&[DimId]>,
+    span: Span,
+) -> Option<ValueId> {
     let Some(target) = target else {
         let at = b.at(span);
         b.eval.sink.error(errors::product_unnamed(at));
@@ -166,7 +202,11 @@ fn contract<'p>(b: &mut Builder<'p, '_, '_>, x: &'p Expr, y: &'p Expr, target: O
     if contracted.is_empty() {
         let (pt, qt) = (b.dims_text(p), b.dims_text(q));
         let at = b.at(span);
-        b.eval.sink.error(errors::nothing_shared(&pt, &qt, at).label(x.span, format!("has [{pt}]")).label(y.span, format!("has [{qt}]")));
+        b.eval.sink.error(
+            errors::nothing_shared(&pt, &qt, at)
+                .label(x.span, format!("has [{pt}]"))
+                .label(y.span, format!("has [{qt}]")),
+        );
         return None;
     }
     let mut dims: Vec<DimId> = pd.iter().filter(|d| !contracted.contains(d)).copied().collect();
@@ -180,7 +220,9 @@ fn contract<'p>(b: &mut Builder<'p, '_, '_>, x: &'p Expr, y: &'p Expr, target: O
         let d = errors::dims_mismatch(&found, &wanted, &[], &extra, at, at);
         let d = crate::diagnostics::Diagnostic { secondary: Vec::new(), ..d };
         b.eval.sink.error(
-            d.label(x.span, format!("has [{pt}]")).label(y.span, format!("has [{qt}]")).note(format!("the target is [{wanted}]")),
+            d.label(x.span, format!("has [{pt}]"))
+                .label(y.span, format!("has [{qt}]"))
+                .note(format!("the target is [{wanted}]")),
         );
         return None;
     }
@@ -245,7 +287,13 @@ fn scalar<'p>(b: &mut Builder<'p, '_, '_>, e: &'p Expr) -> Option<Option<f64>> {
     }
 }
 
-fn call<'p>(b: &mut Builder<'p, '_, '_>, f: &'p Expr, args: &'p [Arg], target: Option<&[DimId]>, e: &'p Expr) -> Option<ValueId> {
+fn call<'p>(
+    b: &mut Builder<'p, '_, '_>,
+    f: &'p Expr,
+    args: &'p [Arg],
+    target: Option<&[DimId]>,
+    e: &'p Expr,
+) -> Option<ValueId> {
     let ExprKind::Path(path) = &f.kind else {
         b.eval.sink.error(errors::operator_use("a call", "an operator or a block", f.span));
         return None;
@@ -286,7 +334,13 @@ fn split_args(args: &[Arg]) -> (Vec<&Expr>, Vec<(&Name, &Expr)>) {
     (positional, named)
 }
 
-fn operator<'p>(b: &mut Builder<'p, '_, '_>, op: &str, args: &'p [Arg], target: Option<&[DimId]>, span: Span) -> Option<ValueId> {
+fn operator<'p>(
+    b: &mut Builder<'p, '_, '_>,
+    op: &str,
+    args: &'p [Arg],
+    target: Option<&[DimId]>,
+    span: Span,
+) -> Option<ValueId> {
     let (positional, named) = split_args(args);
     let takes = match op {
         "embed" | "rms_norm" => 2,
@@ -302,7 +356,11 @@ fn operator<'p>(b: &mut Builder<'p, '_, '_>, op: &str, args: &'p [Arg], target: 
     };
     if positional.len() != takes {
         let at = b.at(span);
-        b.eval.sink.error(errors::operator_use(op, &format!("{takes} tensor{}", if takes == 1 { "" } else { "s" }), at));
+        b.eval.sink.error(errors::operator_use(
+            op,
+            &format!("{takes} tensor{}", if takes == 1 { "" } else { "s" }),
+            at,
+        ));
         return None;
     }
     if !matches!(op, "take" | "rename")
@@ -393,7 +451,11 @@ fn operator<'p>(b: &mut Builder<'p, '_, '_>, op: &str, args: &'p [Arg], target: 
             let over: Vec<_> = named.iter().filter(|(n, _)| n.text == "over").copied().collect();
             let over = named_dim(b, &over, "cross_entropy", span)?;
             if !dims(b, x[0]).contains(&over) {
-                b.eval.sink.error(errors::operator_use("cross_entropy", "logits that have the dimension it goes over", span));
+                b.eval.sink.error(errors::operator_use(
+                    "cross_entropy",
+                    "logits that have the dimension it goes over",
+                    span,
+                ));
                 return None;
             }
             let logits = &mut b.ops.values[x[0].0 as usize];
@@ -416,7 +478,13 @@ fn named_dim(b: &mut Builder<'_, '_, '_>, named: &[(&Name, &Expr)], op: &str, sp
     }
 }
 
-fn attention<'p>(b: &mut Builder<'p, '_, '_>, x: &[ValueId], named: &[(&'p Name, &'p Expr)], target: Option<&[DimId]>, span: Span) -> Option<ValueId> {
+fn attention<'p>(
+    b: &mut Builder<'p, '_, '_>,
+    x: &[ValueId],
+    named: &[(&'p Name, &'p Expr)],
+    target: Option<&[DimId]>,
+    span: Span,
+) -> Option<ValueId> {
     let mut causal = false;
     for (n, e) in named {
         match n.text.as_str() {
@@ -453,7 +521,11 @@ fn attention<'p>(b: &mut Builder<'p, '_, '_>, x: &[ValueId], named: &[(&'p Name,
     let grouped = k.1 == q.1 || b.ops.dim(k.1).groups == Some(q.1);
     if q.0 != k.0 || k.0 != v.0 || k.1 != v.1 || q.2 != k.2 || !grouped {
         let d = errors::operator_use("attention", wants, at);
-        let d = if grouped { d } else { d.help(format!("declare `{} = … for {}`", b.ops.dim(k.1).name, b.ops.dim(q.1).name)) };
+        let d = if grouped {
+            d
+        } else {
+            d.help(format!("declare `{} = … for {}`", b.ops.dim(k.1).name, b.ops.dim(q.1).name))
+        };
         b.eval.sink.error(d);
         return None;
     }

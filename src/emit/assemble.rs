@@ -8,7 +8,7 @@ mod traffic;
 use super::decoder;
 use super::plan::{
     AxisInfo, AxisRole, ChunkInfo, Claim, ClusterInfo, JobInfo, LayoutInfo, LevelInfo, ModelInfo, PipelineInfo, Plan,
-    RecomputeInfo, SCHEMA, TrainingInfo, UnitInfo,
+    RecomputeInfo, RecomputePart, SCHEMA, TrainingInfo, UnitInfo,
 };
 use crate::analyse::claims::Verdict;
 use crate::analyse::group::outermost_level;
@@ -35,7 +35,11 @@ pub fn hfu(c: &Compiled<'_>) -> f64 {
 }
 
 /// The largest contributors to a stage's memory, biggest first.
-pub fn largest(c: &Compiled<'_>, facts: &crate::analyse::StageFacts, sources: &Sources) -> Vec<super::plan::Contributor> {
+pub fn largest(
+    c: &Compiled<'_>,
+    facts: &crate::analyse::StageFacts,
+    sources: &Sources,
+) -> Vec<super::plan::Contributor> {
     memory::largest(c, facts, sources)
 }
 
@@ -57,8 +61,12 @@ pub fn plan(
     verdicts: &[Verdict],
     ranks: Ranks,
 ) -> Plan {
-    let stages: Vec<StageValues> =
-        compiled.facts.stages.iter().map(|s| compiled.roots.stage_values(&compiled.graph, &compiled.inputs, s)).collect();
+    let stages: Vec<StageValues> = compiled
+        .facts
+        .stages
+        .iter()
+        .map(|s| compiled.roots.stage_values(&compiled.graph, &compiled.inputs, s))
+        .collect();
     let levels = levels(compiled);
     let c = &*compiled;
     let layout = layout(c, sources, &levels);
@@ -73,7 +81,7 @@ pub fn plan(
     let (line, _) = sources.line_col(c.job.span);
     Plan {
         schema: SCHEMA,
-        compiler: format!("parc {}", env!("CARGO_PKG_VERSION")),
+        compiler: env!("CARGO_PKG_VERSION").to_string(),
         std_hash: std_hash(program, sources),
         job: JobInfo {
             name: c.job.name.clone(),
@@ -241,7 +249,8 @@ fn layout(c: &Compiled<'_>, sources: &Sources, levels: &[String]) -> LayoutInfo 
         .collect();
     let sequence_parallel = l.rules.iter().any(|r| match &r.action {
         Action::Shard { otherwise, .. } => {
-            !otherwise.is_empty() && r.axes.iter().any(|a| role(c, *a) == AxisRole::Tensor && c.value(l.axis(*a).size) > 1.0)
+            !otherwise.is_empty()
+                && r.axes.iter().any(|a| role(c, *a) == AxisRole::Tensor && c.value(l.axis(*a).size) > 1.0)
         }
         Action::Replicate { .. } => false,
     });
@@ -307,13 +316,28 @@ fn recompute(c: &Compiled<'_>) -> RecomputeInfo {
     if active.iter().any(|r| r.scope.is_everywhere() && r.what == RecomputeWhat::All) {
         return RecomputeInfo::Full;
     }
-    let whole: Option<Vec<String>> = active
-        .iter()
-        .map(|r| (r.what == RecomputeWhat::All).then(|| scope_path(r)).flatten())
-        .collect();
-    match whole {
-        Some(regions) => RecomputeInfo::Regions(regions),
+    let parts: Option<Vec<RecomputePart>> = active.iter().map(|r| part(c, r)).collect();
+    match parts {
+        Some(parts) => RecomputeInfo::Parts(parts),
         None => RecomputeInfo::Other(active.iter().map(|r| other_text(r)).collect::<Vec<_>>().join("; ")),
+    }
+}
+
+/// A whole region, or named values that are all the norms of every layer.
+fn part(c: &Compiled<'_>, r: &crate::layout::Recompute) -> Option<RecomputePart> {
+    match &r.what {
+        RecomputeWhat::All => scope_path(r).map(RecomputePart::Region),
+        RecomputeWhat::Values(names) => {
+            let ops = &c.job.ops;
+            let in_layer = ops.ops().filter(|(_, op)| ops.units[op.unit as usize].repeated);
+            let agrees = |op: &crate::graph::Op| {
+                let named = names.contains(&ops.value(op.output).name);
+                let selected = named && r.scope.depth(&ops.regions[op.region.0 as usize].path).is_some();
+                selected == matches!(op.kind, crate::graph::OpKind::Norm { .. })
+            };
+            in_layer.into_iter().all(|(_, op)| agrees(op)).then_some(RecomputePart::Norms)
+        }
+        RecomputeWhat::None => None,
     }
 }
 

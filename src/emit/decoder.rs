@@ -25,7 +25,10 @@ impl Reader<'_> {
         };
         let layer = layer as u32;
         let layer_ops: Vec<&Op> = self.ops.ops().map(|(_, op)| op).filter(|o| o.unit == layer).collect();
-        let attention = one(layer_ops.iter().filter_map(|o| if let OpKind::Attention(a) = &o.kind { Some((*o, a)) } else { None }), "attention")?;
+        let attention = one(
+            layer_ops.iter().filter_map(|o| if let OpKind::Attention(a) = &o.kind { Some((*o, a)) } else { None }),
+            "attention",
+        )?;
         if !attention.1.causal {
             return Err("its attention is not causal".into());
         }
@@ -112,8 +115,11 @@ impl Reader<'_> {
     }
 
     fn norm(&self) -> Result<&'static str, String> {
-        let kinds: Vec<_> =
-            self.ops.ops().filter_map(|(_, o)| if let OpKind::Norm { kind, .. } = o.kind { Some(kind) } else { None }).collect();
+        let kinds: Vec<_> = self
+            .ops
+            .ops()
+            .filter_map(|(_, o)| if let OpKind::Norm { kind, .. } = o.kind { Some(kind) } else { None })
+            .collect();
         match kinds.first() {
             Some(first) if kinds.iter().all(|k| k == first) => {
                 Ok(if *first == NormKind::Rms { "rms" } else { "layer" })
@@ -137,10 +143,12 @@ impl Reader<'_> {
             _ => return Err("its MLP is neither SwiGLU nor GELU".into()),
         };
         let down = ops.iter().rev().find_map(|o| match &o.kind {
-            OpKind::Contract { contracted } if self.ops.value(o.output).dims.contains(&hidden) => match contracted[..] {
-                [d] if d != hidden => Some(d),
-                _ => None,
-            },
+            OpKind::Contract { contracted } if self.ops.value(o.output).dims.contains(&hidden) => {
+                match contracted[..] {
+                    [d] if d != hidden => Some(d),
+                    _ => None,
+                }
+            }
             _ => None,
         });
         down.map(|d| (activation, d)).ok_or_else(|| "its MLP has no projection back to the hidden width".into())
@@ -148,7 +156,10 @@ impl Reader<'_> {
 
     /// Whether every linear layer adds a bias, or none.
     fn biases(&self, ops: &[&Op]) -> Result<bool, String> {
-        let linear = ops.iter().filter(|o| matches!(o.kind, OpKind::Contract { .. }) && o.inputs.iter().any(|v| self.is_param(*v))).count();
+        let linear = ops
+            .iter()
+            .filter(|o| matches!(o.kind, OpKind::Contract { .. }) && o.inputs.iter().any(|v| self.is_param(*v)))
+            .count();
         let added = ops
             .iter()
             .filter(|o| matches!(o.kind, OpKind::Map(MapFn::Add)) && o.inputs.iter().any(|v| self.is_param(*v)))

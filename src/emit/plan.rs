@@ -191,10 +191,20 @@ pub enum RecomputeInfo {
     None,
     /// Every layer keeps only its input.
     Full,
-    /// Everything inside these regions.
-    Regions(Vec<String>),
+    /// These parts of every layer.
+    Parts(Vec<RecomputePart>),
     /// Something else: not every target can say it.
     Other(String),
+}
+
+/// A part of a layer that is recomputed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecomputePart {
+    /// Everything inside the region of this path.
+    Region(String),
+    /// The results of the layer's norms.
+    Norms,
 }
 
 /// A mesh axis.

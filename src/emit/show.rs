@@ -149,10 +149,14 @@ fn instance<'p>(eval: &mut Evaluator<'p, '_>, i: &Rc<Instance<'p>>, span: Span) 
             for (u, unit) in ops.units.iter().enumerate() {
                 let one = decoder::unit_params(&ops, graph, u as u32);
                 let all = one * unit.count as u64;
-                let each = if unit.repeated { format!("  = {} x {}", unit.count, separated(one)) } else { String::new() };
+                let each =
+                    if unit.repeated { format!("  = {} x {}", unit.count, separated(one)) } else { String::new() };
                 rows.push((format!("  {}", unit.name), format!("{:>15}{each}", separated(all))));
                 for (path, n) in regions(&ops, graph, u as u32) {
-                    rows.push((format!("    {path}"), format!("{:>15}{}", separated(n), if unit.repeated { "  each" } else { "" })));
+                    rows.push((
+                        format!("    {path}"),
+                        format!("{:>15}{}", separated(n), if unit.repeated { "  each" } else { "" }),
+                    ));
                 }
             }
             let dims: Vec<_> = ops

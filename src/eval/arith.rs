@@ -62,7 +62,9 @@ impl<'p> Evaluator<'p, '_> {
         match (x, y) {
             (Value::Num(p), Value::Num(q)) => self.numbers(op, at, (p, a.span), (q, b.span), *wanted == Wanted::Int),
             (Value::Bool(p), Value::Bool(q)) => self.truths(op, at, p, q, (a.span, b.span)),
-            (Value::Num(Quantity { num, unit }), Value::Record(link)) if op == Mul && unit.is_none() && link.kind == "link" => {
+            (Value::Num(Quantity { num, unit }), Value::Record(link))
+                if op == Mul && unit.is_none() && link.kind == "link" =>
+            {
                 Value::Links { count: num, link }
             }
             (Value::List(p), Value::List(q)) if op == Add => {
@@ -92,7 +94,8 @@ impl<'p> Evaluator<'p, '_> {
             (Value::Word(p), Value::Word(q)) => Some(p.name == q.name),
             (Value::Str(p), Value::Str(q)) => Some(p == q),
             (Value::Record(p), Value::Record(q)) if p.kind == q.kind => Some(p.name == q.name),
-            (Value::Record(_) | Value::Instance(_), Value::Word(w)) | (Value::Word(w), Value::Record(_) | Value::Instance(_))
+            (Value::Record(_) | Value::Instance(_), Value::Word(w))
+            | (Value::Word(w), Value::Record(_) | Value::Instance(_))
                 if w.name == "none" =>
             {
                 Some(false)
@@ -284,7 +287,12 @@ impl<'p> Evaluator<'p, '_> {
         let n = match y.num {
             Num::Int(n) if y.unit.is_none() && (-64..=64).contains(&n) => n as i64,
             _ => {
-                return self.error(errors::wrong_kind("`^`", "a whole exponent between -64 and 64", "another value", y_span));
+                return self.error(errors::wrong_kind(
+                    "`^`",
+                    "a whole exponent between -64 and 64",
+                    "another value",
+                    y_span,
+                ));
             }
         };
         let Some(unit) = x.unit.pow(n) else { return self.error(errors::too_large(at)) };

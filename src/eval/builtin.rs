@@ -10,20 +10,90 @@ use std::rc::Rc;
 
 /// Functions every expression may call.
 pub(super) const FUNCTIONS: &[&str] = &[
-    "min", "max", "abs", "sqrt", "log2", "exp", "floor", "ceil", "ceil_div", "gcd", "divisors", "contains", "sum", "any",
-    "all", "len", "flatten", "F", "B", "W", "U",
+    "min", "max", "abs", "sqrt", "log2", "exp", "floor", "ceil", "ceil_div", "gcd", "divisors", "contains", "sum",
+    "any", "all", "len", "flatten", "F", "B", "W", "U",
 ];
 
 /// Words that are values by themselves: topologies, splits, methods, tiers, laws of chance.
 const WORDS: &[&str] = &[
-    "switch", "ring", "torus", "mesh2d", "fat_tree", "rail", "dragonfly", "all_to_all", "graph", "host_bridge", "wan",
-    "none", "all", "even", "balanced", "direct", "scatter_gather", "temporal_sharing", "zigzag", "contiguous",
-    "all_gather", "tree", "hierarchical", "in_network", "pairwise", "low_latency", "auto", "tensor", "layer", "chunk",
-    "microbatch", "last_microbatch", "step", "gathered", "state", "grad", "act", "master", "kv", "nvme", "tensorwise",
-    "dynamic", "static", "strict", "hint", "causal", "documents", "pad", "first_fit", "ops", "every", "matmul",
-    "attention", "self", "full", "row", "flat", "point", "uniform", "normal", "lognormal", "exponential", "poisson",
-    "zipf", "empirical", "mixture", "microbatches", "samples", "prefill", "decode", "forward", "backward", "lora", "bytes",
-    "load", "cost", "time", "memory",
+    "switch",
+    "ring",
+    "torus",
+    "mesh2d",
+    "fat_tree",
+    "rail",
+    "dragonfly",
+    "all_to_all",
+    "graph",
+    "host_bridge",
+    "wan",
+    "none",
+    "all",
+    "even",
+    "balanced",
+    "direct",
+    "scatter_gather",
+    "temporal_sharing",
+    "zigzag",
+    "contiguous",
+    "all_gather",
+    "tree",
+    "hierarchical",
+    "in_network",
+    "pairwise",
+    "low_latency",
+    "auto",
+    "tensor",
+    "layer",
+    "chunk",
+    "microbatch",
+    "last_microbatch",
+    "step",
+    "gathered",
+    "state",
+    "grad",
+    "act",
+    "master",
+    "kv",
+    "nvme",
+    "tensorwise",
+    "dynamic",
+    "static",
+    "strict",
+    "hint",
+    "causal",
+    "documents",
+    "pad",
+    "first_fit",
+    "ops",
+    "every",
+    "matmul",
+    "attention",
+    "self",
+    "full",
+    "row",
+    "flat",
+    "point",
+    "uniform",
+    "normal",
+    "lognormal",
+    "exponential",
+    "poisson",
+    "zipf",
+    "empirical",
+    "mixture",
+    "microbatches",
+    "samples",
+    "prefill",
+    "decode",
+    "forward",
+    "backward",
+    "lora",
+    "bytes",
+    "load",
+    "cost",
+    "time",
+    "memory",
 ];
 
 /// Whether `name` is a fixed word.
@@ -39,7 +109,9 @@ impl<'p> Evaluator<'p, '_> {
         }
         let want = |n: usize| args.len() == n;
         match name {
-            "min" | "max" | "sum" | "any" | "all" | "len" | "flatten" if want(1) => self.over_list(name, &args[0], span),
+            "min" | "max" | "sum" | "any" | "all" | "len" | "flatten" if want(1) => {
+                self.over_list(name, &args[0], span)
+            }
             "min" | "max" if args.len() > 1 => self.fold(name, args, span),
             "abs" | "sqrt" | "log2" | "exp" | "floor" | "ceil" if want(1) => self.unary_math(name, &args[0]),
             "ceil_div" | "gcd" if want(2) => self.whole_pair(name, &args[0], &args[1]),
@@ -87,7 +159,12 @@ impl<'p> Evaluator<'p, '_> {
                     match v {
                         Value::List(inner) => out.extend(inner.iter().cloned()),
                         other => {
-                            return self.error(errors::wrong_kind("`flatten`", "a list of lists", &other.noun(), *span));
+                            return self.error(errors::wrong_kind(
+                                "`flatten`",
+                                "a list of lists",
+                                &other.noun(),
+                                *span,
+                            ));
                         }
                     }
                     if out.len() as i128 > MAX_LIST {
@@ -228,7 +305,9 @@ impl<'p> Evaluator<'p, '_> {
         let unit = if name == "ceil_div" { x.unit.div(&y.unit) } else { x.unit.clone() };
         let num = match (x.num, y.num) {
             (Num::Int(_), Num::Int(q)) if q <= 0 => return self.error(errors::division_by_zero(b.1)),
-            (Num::Int(p), Num::Int(q)) if name == "ceil_div" => Num::Int(p.div_euclid(q) + i128::from(p.rem_euclid(q) > 0)),
+            (Num::Int(p), Num::Int(q)) if name == "ceil_div" => {
+                Num::Int(p.div_euclid(q) + i128::from(p.rem_euclid(q) > 0))
+            }
             (Num::Int(p), Num::Int(q)) => {
                 let (mut p, mut q) = (p.abs(), q.abs());
                 while q != 0 {

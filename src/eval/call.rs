@@ -32,8 +32,13 @@ impl<'p> Evaluator<'p, '_> {
             && self.program.lookup(env.module, &name.text).is_none()
         {
             if FUNCTIONS.contains(&name.text.as_str()) {
-                let inner = if *wanted == Wanted::Int && matches!(name.text.as_str(), "min" | "max") { Wanted::Int } else { Wanted::Any };
-                let values = args.iter().map(|a| (self.eval(arg_expr(a), env, &inner), arg_expr(a).span)).collect::<Vec<_>>();
+                let inner = if *wanted == Wanted::Int && matches!(name.text.as_str(), "min" | "max") {
+                    Wanted::Int
+                } else {
+                    Wanted::Any
+                };
+                let values =
+                    args.iter().map(|a| (self.eval(arg_expr(a), env, &inner), arg_expr(a).span)).collect::<Vec<_>>();
                 return self.builtin(&name.text, &values, span);
             }
             if is_word(&name.text) && self.pending_field(&name.text).is_none() {
@@ -62,7 +67,9 @@ impl<'p> Evaluator<'p, '_> {
                 self.instantiate(&i, given, span)
             }
             e @ Value::Error(_) => e,
-            other => self.error(errors::wrong_kind("a call", "a function or a declaration", &other.noun(), callee.span)),
+            other => {
+                self.error(errors::wrong_kind("a call", "a function or a declaration", &other.noun(), callee.span))
+            }
         }
     }
 
@@ -158,7 +165,8 @@ impl<'p> Evaluator<'p, '_> {
     /// A declaration with arguments: a record where its fields are all it has, else an instance.
     fn instantiate(&mut self, base: &Instance<'p>, given: Vec<Given<'p>>, span: Span) -> Value<'p> {
         let params = base.decl.params.as_deref().unwrap_or_default();
-        let failed = given.iter().find_map(|g| if let Value::Error(e) = g.value { Some(Value::Error(e)) } else { None });
+        let failed =
+            given.iter().find_map(|g| if let Value::Error(e) = g.value { Some(Value::Error(e)) } else { None });
         let before = self.sink.error_count();
         let mut args = base.args.clone();
         args.extend(self.bind(params, given, &base.decl.name, span));
@@ -176,7 +184,8 @@ impl<'p> Evaluator<'p, '_> {
     fn apply(&mut self, f: &Closure<'p>, given: Vec<Given<'p>>, span: Span) -> Value<'p> {
         let params = f.decl.params.as_deref().unwrap_or_default();
         let before = self.sink.error_count();
-        let failed = given.iter().find_map(|g| if let Value::Error(e) = g.value { Some(Value::Error(e)) } else { None });
+        let failed =
+            given.iter().find_map(|g| if let Value::Error(e) = g.value { Some(Value::Error(e)) } else { None });
         let args = self.bind(params, given, &f.decl.name, span);
         if let Some(e) = failed {
             return e;
@@ -251,13 +260,20 @@ impl<'p> Evaluator<'p, '_> {
                             return self.require(v, &wanted, &what, e.span);
                         }
                         _ => {
-                            return self.error(errors::wrong_kind("a function", "`let` and one `return`", "another item", item.span));
+                            return self.error(errors::wrong_kind(
+                                "a function",
+                                "`let` and one `return`",
+                                "another item",
+                                item.span,
+                            ));
                         }
                     }
                 }
                 self.error(errors::missing_field("return", &format!("`{}`", decl.name.text), decl.name.span))
             }
-            ast::Body::None => self.error(errors::missing_field("return", &format!("`{}`", decl.name.text), decl.name.span)),
+            ast::Body::None => {
+                self.error(errors::missing_field("return", &format!("`{}`", decl.name.text), decl.name.span))
+            }
         }
     }
 }

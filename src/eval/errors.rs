@@ -26,12 +26,9 @@ pub(crate) fn unknown_unit(error: &UnitError, span: Span) -> Diagnostic {
         None => d,
     };
     match &error.meant {
-        Some(meant) => d.help(format!("write `{meant}`")).fix(
-            format!("use `{meant}`"),
-            span,
-            meant.clone(),
-            Applicability::Unsure,
-        ),
+        Some(meant) => {
+            d.help(format!("write `{meant}`")).fix(format!("use `{meant}`"), span, meant.clone(), Applicability::Unsure)
+        }
         None => d,
     }
 }
@@ -121,8 +118,9 @@ pub(crate) fn recursion(span: Span, name: &str) -> Diagnostic {
 }
 
 pub(crate) fn unknown_argument(name: &str, span: Span, of: &str, known: &[String], decl: Span) -> Diagnostic {
-    let d = Diagnostic::new(Code::ArgumentWrong, format!("`{of}` has no parameter `{name}`"), span, "no such parameter")
-        .label(decl, "declared here");
+    let d =
+        Diagnostic::new(Code::ArgumentWrong, format!("`{of}` has no parameter `{name}`"), span, "no such parameter")
+            .label(decl, "declared here");
     match nearest(name, known.iter().map(String::as_str)) {
         Some(near) => d.help(format!("`{near}` exists")).fix(
             format!("use `{near}`"),

@@ -259,14 +259,7 @@ impl<'p, 's> Evaluator<'p, 's> {
         all.map(String::from).chain(builtin::FUNCTIONS.iter().map(|f| (*f).to_string())).collect()
     }
 
-    fn conditional(
-        &mut self,
-        c: &'p Expr,
-        a: &'p Expr,
-        b: &'p Expr,
-        env: &Rc<Env<'p>>,
-        wanted: &Wanted,
-    ) -> Value<'p> {
+    fn conditional(&mut self, c: &'p Expr, a: &'p Expr, b: &'p Expr, env: &Rc<Env<'p>>, wanted: &Wanted) -> Value<'p> {
         match self.eval(c, env, &Wanted::Any) {
             Value::Bool(Truth::Known(true)) => self.eval(a, env, wanted),
             Value::Bool(Truth::Known(false)) => self.eval(b, env, wanted),
@@ -277,9 +270,12 @@ impl<'p, 's> Evaluator<'p, 's> {
                         let (i, j) = (self.node(x.num), self.node(y.num));
                         Value::sym(self.graph.select(cond, i, j), x.unit)
                     }
-                    (Value::Num(x), Value::Num(y)) => {
-                        self.error(errors::unit_mismatch(ast::BinaryOp::Eq, c.span, (&x.unit, a.span), (&y.unit, b.span)))
-                    }
+                    (Value::Num(x), Value::Num(y)) => self.error(errors::unit_mismatch(
+                        ast::BinaryOp::Eq,
+                        c.span,
+                        (&x.unit, a.span),
+                        (&y.unit, b.span),
+                    )),
                     (e @ Value::Error(_), _) | (_, e @ Value::Error(_)) => e,
                     _ => self.error(errors::not_supported(
                         "choosing between values that are not numbers by a condition over layout parameters",

@@ -87,7 +87,12 @@ impl<'p> Evaluator<'p, '_> {
                 (None, ParamKind::Value { default: Some(e), .. }) => self.eval(e, &Rc::new(env.clone()), &Wanted::Any),
                 (None, _) => {
                     let d = instance.decl;
-                    return self.error(errors::missing_argument(&param.name.text, &d.name.text, instance.span, d.name.span));
+                    return self.error(errors::missing_argument(
+                        &param.name.text,
+                        &d.name.text,
+                        instance.span,
+                        d.name.span,
+                    ));
                 }
             };
             env.bind(param.name.text.clone(), value);
@@ -219,7 +224,12 @@ impl<'p> Evaluator<'p, '_> {
             match v {
                 Value::Record(inner) => self.peaks(inner, span),
                 other => {
-                    self.require(other.clone(), &Wanted::Quantity(Unit::flop_rate()), &format!("the peak of `{name}`"), span);
+                    self.require(
+                        other.clone(),
+                        &Wanted::Quantity(Unit::flop_rate()),
+                        &format!("the peak of `{name}`"),
+                        span,
+                    );
                 }
             }
         }

@@ -84,11 +84,14 @@ impl<'p> Evaluator<'p, '_> {
 
     /// Units a program may declare become types in UpperCamel: `Img` for `unit img`.
     pub(super) fn user_type(&self, name: &str) -> Option<SmolStr> {
-        self.program.units.iter().find(|u| {
-            let mut chars = u.chars();
-            let camel = chars.next().map(|c| c.to_ascii_uppercase().to_string() + chars.as_str());
-            camel.as_deref() == Some(name)
-        })
-        .cloned()
+        self.program
+            .units
+            .iter()
+            .find(|u| {
+                let mut chars = u.chars();
+                let camel = chars.next().map(|c| c.to_ascii_uppercase().to_string() + chars.as_str());
+                camel.as_deref() == Some(name)
+            })
+            .cloned()
     }
 }

@@ -74,8 +74,27 @@ fn declared(text: &str) -> impl Iterator<Item = &str> {
         let mut words = line.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|w| !w.is_empty());
         let keyword = words.next().filter(|w| line.starts_with(w))?;
         let kinds = [
-            "fn", "op", "table", "dtype", "device", "host", "link", "cluster", "precision", "optimizer", "schedule",
-            "cost", "model", "block", "layout", "train", "finetune", "serve", "workflow", "unit", "let",
+            "fn",
+            "op",
+            "table",
+            "dtype",
+            "device",
+            "host",
+            "link",
+            "cluster",
+            "precision",
+            "optimizer",
+            "schedule",
+            "cost",
+            "model",
+            "block",
+            "layout",
+            "train",
+            "finetune",
+            "serve",
+            "workflow",
+            "unit",
+            "let",
         ];
         kinds.contains(&keyword).then(|| words.next()).flatten()
     })

@@ -180,7 +180,10 @@ fn unknown(text: &str) -> UnitError {
         },
         [] => {
             let near = known.iter().min_by_key(|k| strsim::damerau_levenshtein(k, text));
-            error(near.filter(|k| strsim::damerau_levenshtein(k, text) == 1 && text.len() > 1).map(|k| (*k).into()), None)
+            error(
+                near.filter(|k| strsim::damerau_levenshtein(k, text) == 1 && text.len() > 1).map(|k| (*k).into()),
+                None,
+            )
         }
     }
 }

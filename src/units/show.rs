@@ -17,10 +17,21 @@ pub fn show(value: f64, unit: &Unit) -> String {
         (1.0, "B"),
     ];
     const RATE: &[(f64, &str)] = &[(1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")];
-    const FLOP: &[(f64, &str)] =
-        &[(1e21, "ZFLOP"), (1e18, "EFLOP"), (1e15, "PFLOP"), (1e12, "TFLOP"), (1e9, "GFLOP"), (1e6, "MFLOP"), (1.0, "FLOP")];
-    const TIME: &[(f64, &str)] = &[(86_400.0 * 2.0, "day"), (7_200.0, "h"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")];
-    if *unit == Unit::bytes() {
+    const FLOP: &[(f64, &str)] = &[
+        (1e21, "ZFLOP"),
+        (1e18, "EFLOP"),
+        (1e15, "PFLOP"),
+        (1e12, "TFLOP"),
+        (1e9, "GFLOP"),
+        (1e6, "MFLOP"),
+        (1.0, "FLOP"),
+    ];
+    const TIME: &[(f64, &str)] =
+        &[(86_400.0 * 2.0, "day"), (7_200.0, "h"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")];
+    const RATES: &[(f64, &str)] = &[(1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"), (1.0, "Hz")];
+    if *unit == Unit::none().div(&Unit::time()) {
+        scaled(value, RATES, "")
+    } else if *unit == Unit::bytes() {
         scaled(value, BYTES, "")
     } else if *unit == Unit::bandwidth() {
         scaled(value, RATE, "")

@@ -106,7 +106,8 @@ fn sample_plans_are_valid() {
         assert_eq!(check(&read(plan)), Vec::<String>::new());
     }
     let mut odd = sample_plans::llama3_8b();
-    odd.layout.recompute = parc::emit::plan::RecomputeInfo::Regions(vec!["decoder.mlp".into()]);
+    odd.layout.recompute =
+        parc::emit::plan::RecomputeInfo::Parts(vec![parc::emit::plan::RecomputePart::Region("decoder.mlp".into())]);
     odd.model.decoder = None;
     odd.model.decoder_reason = Some("it has \"quotes\",\nlines: and \u{1f600}".into());
     odd.pipeline.arguments.insert("group".into(), 4);

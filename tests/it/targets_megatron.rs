@@ -178,9 +178,15 @@ fn vocabularies_and_recomputation() {
         let given = args.iter().position(|a| a == "--make-vocab-size-divisible-by").map(|i| args[i + 1].clone());
         assert_eq!(given, option.map(|n: u64| n.to_string()), "{padded}");
     }
-    plan.layout.recompute = RecomputeInfo::Regions(vec!["decoder.attention.core".into(), "decoder.mlp".into()]);
+    plan.layout.recompute = RecomputeInfo::Parts(vec![
+        RecomputePart::Region("decoder.attention.core".into()),
+        RecomputePart::Region("decoder.mlp".into()),
+        RecomputePart::Norms,
+    ]);
     let args = check(&plan);
-    assert!(has(&args, "--recompute-modules core_attn mlp") && has(&args, "--recompute-granularity selective"));
+    assert!(
+        has(&args, "--recompute-modules core_attn layernorm mlp") && has(&args, "--recompute-granularity selective")
+    );
 }
 
 /// Every refusal: the change to the 8B plan, where it points, and a word of its text.

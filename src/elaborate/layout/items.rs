@@ -192,7 +192,8 @@ impl<'p> Builder<'p, '_, '_, '_> {
                     return self.unsupported(&format!("`{name}` of a `store`"), at);
                 }
                 _ => {
-                    let known = ["bucket", "hold", "prefetch", "resident", "along", "keep", "cache", "skew", "lookahead"];
+                    let known =
+                        ["bucket", "hold", "prefetch", "resident", "along", "keep", "cache", "skew", "lookahead"];
                     let known: Vec<_> = known.iter().map(ToString::to_string).collect();
                     self.eval.sink.error(crate::eval::errors::unknown_field(&name, at, "`store`", &known));
                     return None;

@@ -158,4 +158,3 @@ impl<'p> Builder<'p, '_, '_, '_> {
 fn is_rest(def: &AxisDef) -> bool {
     matches!(&def.size, Some(Expr { kind: ExprKind::Path(p), .. }) if p.len() == 1 && p[0].text == "rest")
 }
-

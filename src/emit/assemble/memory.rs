@@ -11,8 +11,7 @@ const LISTED: usize = 5;
 
 pub(super) fn memory(c: &Compiled<'_>, stages: &[StageValues], sources: &Sources) -> MemoryInfo {
     let usable = c.job.cluster.device_field("usable");
-    let list: Vec<StageMemory> =
-        stages.iter().zip(&c.facts.stages).map(|(v, f)| stage(c, v, f, sources)).collect();
+    let list: Vec<StageMemory> = stages.iter().zip(&c.facts.stages).map(|(v, f)| stage(c, v, f, sources)).collect();
     let heaviest = (0..list.len()).max_by(|a, b| list[*a].total.cmp(&list[*b].total).then(b.cmp(a))).unwrap_or(0);
     let fits = stages.iter().all(|s| s.total <= usable);
     MemoryInfo { stages: list, heaviest: heaviest as u64, fits }
@@ -42,11 +41,8 @@ fn stage(c: &Compiled<'_>, v: &StageValues, facts: &StageFacts, sources: &Source
 pub(super) fn largest(c: &Compiled<'_>, facts: &StageFacts, sources: &Sources) -> Vec<Contributor> {
     let mut found: Vec<Contributor> = Vec::new();
     let n = &c.job.numerics;
-    let per_param = [
-        ("parameter", n.bytes("param")),
-        ("gradient", n.bytes("grad")),
-        ("optimizer state", n.state_bytes()),
-    ];
+    let per_param =
+        [("parameter", n.bytes("param")), ("gradient", n.bytes("grad")), ("optimizer state", n.state_bytes())];
     for (u, unit) in c.sharded.units.iter().enumerate() {
         for saved in &unit.saved {
             let bytes = c.value(saved.bytes) * facts.live[u] as f64;
@@ -69,7 +65,14 @@ pub(super) fn largest(c: &Compiled<'_>, facts: &StageFacts, sources: &Sources) -
     found
 }
 
-fn contributor(what: String, region: String, class: &'static str, bytes: f64, span: Span, sources: &Sources) -> Contributor {
+fn contributor(
+    what: String,
+    region: String,
+    class: &'static str,
+    bytes: f64,
+    span: Span,
+    sources: &Sources,
+) -> Contributor {
     let (line, _) = sources.line_col(span);
     let place = format!("{}:{line}", sources.file(span.file).name);
     let what = if what.starts_with('[') { format!("value{what}") } else { what };

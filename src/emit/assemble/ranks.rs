@@ -29,7 +29,8 @@ pub(super) fn ranks(
         groups.insert(axis.name.clone(), list);
         group_of.push(of);
     }
-    let pipeline = layout.axes.iter().position(|a| c.job.layout.pipeline.is_some_and(|p| c.job.layout.axis(p).name == a.name));
+    let pipeline =
+        layout.axes.iter().position(|a| c.job.layout.pipeline.is_some_and(|p| c.job.layout.axis(p).name == a.name));
     let layers: Vec<Vec<(u64, u64)>> = (0..c.facts.stages.len()).map(|s| layers(c, s as u32)).collect();
     let rank = |r: u64| {
         let coordinates: Vec<u64> = layout.axes.iter().map(|a| (r / a.stride) % a.size).collect();

@@ -31,7 +31,11 @@ pub(super) fn time(c: &Compiled<'_>, stages: &[StageValues]) -> TimeInfo {
             let mut hidden = c.value(hidden) * times;
             for cost in steps {
                 let mut seconds = c.value(cost.seconds) * times;
-                if let Category::Comm(_, crate::partition::Purpose::GatherParam | crate::partition::Purpose::ReduceGrad) = cost.category {
+                if let Category::Comm(
+                    _,
+                    crate::partition::Purpose::GatherParam | crate::partition::Purpose::ReduceGrad,
+                ) = cost.category
+                {
                     let off = seconds.min(hidden);
                     hidden -= off;
                     seconds -= off;

@@ -9,7 +9,12 @@ use crate::expr;
 use crate::partition::{Collective, CollectiveKind, Purpose, StepKind};
 use crate::source::Sources;
 
-pub(super) fn collectives(c: &Compiled<'_>, stages: &[StageValues], sources: &Sources, levels: &[String]) -> Vec<CollectiveInfo> {
+pub(super) fn collectives(
+    c: &Compiled<'_>,
+    stages: &[StageValues],
+    sources: &Sources,
+    levels: &[String],
+) -> Vec<CollectiveInfo> {
     let s = busiest(c);
     let facts = &c.facts.stages[s];
     let m = c.value(c.job.microbatches);
@@ -50,7 +55,9 @@ fn phases<'a>(c: &Compiled<'_>, costs: &'a UnitCosts, m: f64) -> [(&'a [StepCost
 
 /// Of a phase's gathers and reductions, the share that nothing hides.
 fn exposed_share(c: &Compiled<'_>, steps: &[StepCost], hidden: f64) -> f64 {
-    let is = |s: &&StepCost| matches!(&s.category, crate::analyse::Category::Comm(_, Purpose::GatherParam | Purpose::ReduceGrad));
+    let is = |s: &&StepCost| {
+        matches!(&s.category, crate::analyse::Category::Comm(_, Purpose::GatherParam | Purpose::ReduceGrad))
+    };
     let all: f64 = steps.iter().filter(is).map(|s| c.value(s.seconds)).sum();
     if all > 0.0 { (1.0 - hidden / all).clamp(0.0, 1.0) } else { 1.0 }
 }
@@ -96,7 +103,9 @@ fn add(
     let (line, _) = sources.line_col(step.span);
     let region = c.job.ops.region_path(step.region);
     let what = match x.purpose {
-        Purpose::GatherParam | Purpose::ReduceGrad => format!("parameters of {}", c.job.ops.units[step.unit as usize].name),
+        Purpose::GatherParam | Purpose::ReduceGrad => {
+            format!("parameters of {}", c.job.ops.units[step.unit as usize].name)
+        }
         Purpose::Reshard | Purpose::Statistics => format!("{} in {region}", c.job.ops.describe(x.value)),
     };
     let busy = c.value(cost.seconds) * count;

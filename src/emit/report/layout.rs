@@ -2,7 +2,7 @@
 
 use super::numbers::{grouped, percent, plural, range, runs};
 use super::page::{Line, Page, heading};
-use crate::emit::plan::{AxisRole, Plan, RecomputeInfo};
+use crate::emit::plan::{AxisRole, Plan, RecomputeInfo, RecomputePart};
 
 /// Column at which values start.
 const INDENT: usize = 10;
@@ -103,7 +103,13 @@ fn switches(plan: &Plan) -> Vec<String> {
     match &layout.recompute {
         RecomputeInfo::None => {}
         RecomputeInfo::Full => on.push("recompute every layer".into()),
-        RecomputeInfo::Regions(regions) => on.push(format!("recompute {}", regions.join(" and "))),
+        RecomputeInfo::Parts(parts) => {
+            let names = parts.iter().map(|p| match p {
+                RecomputePart::Region(region) => region.as_str(),
+                RecomputePart::Norms => "the norms",
+            });
+            on.push(format!("recompute {}", names.collect::<Vec<_>>().join(" and ")));
+        }
         RecomputeInfo::Other(what) => on.push(format!("recompute {what}")),
     }
     let hidden = [(layout.overlap_gather, "gather"), (layout.overlap_reduce, "reduce"), (layout.overlap_p2p, "p2p")];

@@ -29,7 +29,7 @@ pub(super) fn write(plan: &Plan, neighbours: &[Neighbour], page: &mut Page) {
 fn next(plan: &Plan) -> Option<String> {
     let target = TARGETS.iter().find(|t| plan.memory.fits && (t.program)(plan).is_ok())?;
     let job = shell::words(&[plan.job.file.as_str(), plan.job.name.as_str()]);
-    let options = format!("--target {} --launcher slurm --out out", target.name);
+    let options = format!("--target {} --launcher slurm", target.name);
     let whole = format!("parc build {job} {options}");
     let fits = whole.chars().count() <= WIDTH - INDENT;
     Some(if fits { whole } else { format!("parc build FILE JOB {options}") })

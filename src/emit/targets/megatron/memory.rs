@@ -1,7 +1,7 @@
 //! What Megatron shards at rest, hides behind compute and recomputes.
 
 use super::{Errors, Sizes, Where};
-use crate::emit::plan::{AxisRole, Plan, RecomputeInfo};
+use crate::emit::plan::{AxisRole, Plan, RecomputeInfo, RecomputePart};
 
 /// How memory and overlap are said.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -103,23 +103,29 @@ fn unsharded(plan: &Plan, errors: &mut Errors) {
 const MODULES: &[(&str, &str)] = &[("attention.core", "core_attn"), ("mlp", "mlp")];
 
 fn recompute(plan: &Plan, errors: &mut Errors) -> Recompute {
-    let (regions, other) = match &plan.layout.recompute {
+    let (parts, other) = match &plan.layout.recompute {
         RecomputeInfo::None => return Recompute::None,
         RecomputeInfo::Full => return Recompute::Full,
-        RecomputeInfo::Regions(regions) => (regions.as_slice(), None),
-        RecomputeInfo::Other(other) => (&[][..], Some(other)),
+        RecomputeInfo::Parts(parts) => (parts.as_slice(), None),
+        RecomputeInfo::Other(other) => (&[][..], Some(other.as_str())),
     };
-    let module = |region: &str| {
-        let end = |path: &str| region == path || region.strip_suffix(path).is_some_and(|r| r.ends_with('.'));
-        MODULES.iter().find(|(path, _)| end(path)).map(|(_, module)| *module)
+    let module = |part: &RecomputePart| match part {
+        RecomputePart::Norms => Some("layernorm"),
+        RecomputePart::Region(region) => {
+            let end = |path: &str| region == path || region.strip_suffix(path).is_some_and(|r| r.ends_with('.'));
+            MODULES.iter().find(|(path, _)| end(path)).map(|(_, module)| *module)
+        }
     };
-    let mut modules: Vec<_> = regions.iter().filter_map(|r| module(r)).collect();
+    let mut modules: Vec<_> = parts.iter().filter_map(module).collect();
     modules.sort_unstable();
     modules.dedup();
-    let unknown: Vec<_> = regions.iter().filter(|r| module(r).is_none()).chain(other).collect();
-    for region in unknown {
-        let what = format!("`{region}` is recomputed");
-        let why = "Megatron recomputes whole layers, the core of attention or the MLP";
+    let unknown = parts.iter().filter(|p| module(p).is_none()).map(|p| match p {
+        RecomputePart::Region(region) => region.as_str(),
+        RecomputePart::Norms => "norms",
+    });
+    for part in unknown.chain(other) {
+        let what = format!("`{part}` is recomputed");
+        let why = "Megatron recomputes whole layers, the core of attention, the norms or the MLP";
         errors.add(Where::Recompute, what, why).able(&["torchtitan"]);
     }
     if modules.is_empty() { Recompute::None } else { Recompute::Modules(modules) }
