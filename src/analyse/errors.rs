@@ -142,7 +142,7 @@ fn uneven(u: &Uneven, units: &[(String, i64, bool)], p: u32, per: u32, span: Spa
     )
     .note(format!("{all} / {chunks} = {:.3}; {}", all as f64 / chunks as f64, arithmetic(p, per)));
     let outside: Vec<_> = units.iter().filter(|(_, _, repeated)| !repeated).map(|(n, _, _)| n.clone()).collect();
-    if u.counted == 0 && !outside.is_empty() && (all + outside.len() as u64) % chunks == 0 {
+    if u.counted == 0 && !outside.is_empty() && (all + outside.len() as u64).is_multiple_of(chunks) {
         d = d.help(format!(
             "`even(counting = [{}])` splits {} units, {} a chunk",
             outside.join(", "),
@@ -150,8 +150,11 @@ fn uneven(u: &Uneven, units: &[(String, i64, bool)], p: u32, per: u32, span: Spa
             (all + outside.len() as u64) / chunks
         ));
     }
-    let near: Vec<_> =
-        [u.fewer_chunks, u.more_chunks].into_iter().filter(|c| *c > 0 && all % c == 0).map(|c| c.to_string()).collect();
+    let near: Vec<_> = [u.fewer_chunks, u.more_chunks]
+        .into_iter()
+        .filter(|c| *c > 0 && all.is_multiple_of(*c))
+        .map(|c| c.to_string())
+        .collect();
     if !near.is_empty() {
         d = d.help(format!("{} chunks would be even", near.join(" or ")));
     }

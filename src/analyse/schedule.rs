@@ -39,8 +39,8 @@ pub fn evaluate<'p>(eval: &mut Evaluator<'p, '_>, item: &PipelineItem<'p>, p: u3
     let span = item.schedule_span;
     let name = instance.decl.name.text.to_string();
     let ops = u64::from(p) * u64::from(m) * 2;
-    if ops > pipeline::MAX_RUN_LENGTH as u64 {
-        eval.sink.error(errors::run_too_long(ops, pipeline::MAX_RUN_LENGTH as u64, span));
+    if ops > pipeline::MAX_RUN_LENGTH {
+        eval.sink.error(errors::run_too_long(ops, pipeline::MAX_RUN_LENGTH, span));
         return None;
     }
     let env = environment(eval, instance, p, m, span)?;

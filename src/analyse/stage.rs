@@ -188,7 +188,7 @@ pub fn count(
                 }
             }
             let copies = copies(sharded, &units);
-            StageFacts { units, live, copies, in_flight: flights[s].most as i64 }
+            StageFacts { units, live, copies, in_flight: i64::from(flights[s].most) }
         })
         .collect();
     let host = |c: usize| -> u32 {

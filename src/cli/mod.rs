@@ -112,7 +112,7 @@ impl From<Outcome> for ExitCode {
 
 fn setting(text: &str) -> Result<(String, i64), String> {
     let (name, value) = text.split_once('=').ok_or("write NAME=NUMBER, such as tp=4")?;
-    let number = value.trim().split_whitespace().next().unwrap_or_default().replace('_', "");
+    let number = value.split_whitespace().next().unwrap_or_default().replace('_', "");
     let number = number.parse().map_err(|_| format!("`{value}` is not a whole number"))?;
     Ok((name.trim().to_string(), number))
 }
@@ -122,7 +122,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(e) => {
-            let code = if e.use_stderr() { 1 } else { 0 };
+            let code = u8::from(e.use_stderr());
             // A closed pipe is not worth a message.
             let _ = e.print();
             return ExitCode::from(code);

@@ -8,9 +8,9 @@ use crate::syntax::ast::{Body, ExprKind, ItemKind, ParamKind};
 use std::rc::Rc;
 
 /// Devices a cluster may have; never enumerated.
-pub const MAX_DEVICES: i128 = 1 << 40;
+pub(super) const MAX_DEVICES: i128 = 1 << 40;
 /// Levels a cluster may have.
-pub const MAX_LEVELS: usize = 16;
+pub(super) const MAX_LEVELS: usize = 16;
 
 /// A cluster of one kind of device, as a chain of levels.
 #[derive(Clone, Debug)]

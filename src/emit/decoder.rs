@@ -7,7 +7,7 @@ use crate::expr::Graph;
 use crate::graph::{Attention, DimId, MapFn, NormKind, Op, OpGraph, OpKind, ValueId, ValueRole};
 
 /// The decoder `ops` is, or the first thing that keeps it from being one.
-pub fn decoder(ops: &OpGraph, graph: &Graph) -> Result<DecoderInfo, String> {
+pub(super) fn decoder(ops: &OpGraph, graph: &Graph) -> Result<DecoderInfo, String> {
     let reader = Reader { ops, graph };
     reader.read()
 }
@@ -211,12 +211,12 @@ fn one<T>(mut found: impl Iterator<Item = T>, what: &str) -> Result<T, String> {
 }
 
 /// Parameters of the whole model, unpadded, tied ones once.
-pub fn params(ops: &OpGraph, graph: &Graph) -> u64 {
+pub(super) fn params(ops: &OpGraph, graph: &Graph) -> u64 {
     (0..ops.units.len()).map(|u| ops.units[u].count as u64 * unit_params(ops, graph, u as u32)).sum()
 }
 
 /// Parameters of one copy of a unit, unpadded.
-pub fn unit_params(ops: &OpGraph, graph: &Graph, unit: u32) -> u64 {
+pub(super) fn unit_params(ops: &OpGraph, graph: &Graph, unit: u32) -> u64 {
     let own = ops.params.iter().filter(|p| p.unit == unit);
     own.map(|p| {
         let dims = &ops.value(p.value).dims;

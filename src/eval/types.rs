@@ -19,7 +19,7 @@ pub enum Wanted {
 }
 
 /// The unit a type name stands for; none for types that are not numbers.
-pub fn type_unit(name: &str) -> Option<Unit> {
+pub(super) fn type_unit(name: &str) -> Option<Unit> {
     let per = |a: Base, b: Base| Unit::base(a).div(&Unit::base(b));
     Some(match name {
         "Real" | "Ratio" | "Int" => Unit::none(),
@@ -82,7 +82,7 @@ impl<'p> Evaluator<'p, '_> {
         }
     }
 
-    /// Units a program may declare become types in UpperCamel: `Img` for `unit img`.
+    /// Units a program may declare become types in `UpperCamel`: `Img` for `unit img`.
     pub(super) fn user_type(&self, name: &str) -> Option<SmolStr> {
         self.program
             .units

@@ -200,7 +200,7 @@ impl<'p> Env<'p> {
     }
 }
 
-impl<'p> Value<'p> {
+impl Value<'_> {
     /// A whole plain number.
     pub fn int(value: i128) -> Self {
         Self::Num(Quantity { num: Num::Int(value), unit: Unit::none() })

@@ -15,7 +15,7 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         let prefix = k.len() > name.len() && name.len() >= 4 && k.starts_with(name);
         (if prefix { d.min(limit) } else { d }, k)
     });
-    scored.filter(|(d, _)| *d <= limit).min_by(|a, b| a.cmp(b)).map(|(_, k)| k)
+    scored.filter(|(d, _)| *d <= limit).min_by(std::cmp::Ord::cmp).map(|(_, k)| k)
 }
 
 pub(crate) fn unreadable(span: Span, path: &str, why: &ReadError) -> Diagnostic {
