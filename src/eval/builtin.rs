@@ -9,7 +9,7 @@ use crate::units::Unit;
 use std::rc::Rc;
 
 /// Functions every expression may call.
-pub(super) const FUNCTIONS: &[&str] = &[
+pub(crate) const FUNCTIONS: &[&str] = &[
     "min", "max", "abs", "sqrt", "log2", "exp", "floor", "ceil", "ceil_div", "gcd", "divisors", "contains", "sum",
     "any", "all", "len", "flatten", "F", "B", "W", "U",
 ];
@@ -97,7 +97,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// Whether `name` is a fixed word.
-pub(super) fn is_word(name: &str) -> bool {
+pub(crate) fn is_word(name: &str) -> bool {
     WORDS.contains(&name)
 }
 

@@ -4,7 +4,7 @@
 //! evaluates a device's fields, inlines a cost function over symbolic sizes and runs a schedule's generator.
 
 mod arith;
-mod builtin;
+pub(crate) mod builtin;
 mod call;
 pub(crate) mod errors;
 mod record;
@@ -12,7 +12,7 @@ mod types;
 mod value;
 
 pub use record::fields_of;
-pub use types::{Wanted, type_wanted};
+pub use types::{Wanted, type_unit, type_wanted};
 pub use value::{Closure, Env, Given, Instance, Num, Quantity, Record, ScheduleOp, Truth, Value, Word};
 
 use crate::diagnostics::{Diagnostic, Sink};

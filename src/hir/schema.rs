@@ -94,28 +94,174 @@ const OPTIMIZER: &[Field] = &[
     f("cost", "Fn", Some("memory traffic"), "time of an update"),
 ];
 
-const TRAIN: &[Field] = &[
-    f("model", "Model", None, "what is trained"),
-    f("cluster", "Cluster", None, "on what"),
-    f("layout", "Layout", None, "how it spreads"),
+/// What a train job has, and what else a job has that trains.
+macro_rules! training {
+    ($($more:expr),* $(,)?) => {
+        &[
+            f("model", "Model", None, "what is trained"),
+            f("cluster", "Cluster", None, "on what"),
+            f("layout", "Layout", None, "how it spreads"),
+            f("precision", "Precision", Some("bf16_mixed"), "number formats"),
+            f("optimizer", "Optimizer", Some("AdamW"), "how parameters move"),
+            f("cost", "Cost", Some("std::cost::default"), "what takes how long"),
+            f("devices", "Devices", Some("all"), "part of the cluster"),
+            f("batch", "Seq", None, "sequences of an update, over all ranks"),
+            f("sequence", "Tok", None, "tokens of a sequence"),
+            f("micro_batch", "Seq", Some("1 seq"), "sequences of a microbatch on one replica"),
+            f("packing", "Packing", Some("none"), "how sequences share rows"),
+            f("epochs", "Int", Some("1"), "passes over the batch"),
+            f("minibatches", "Int", Some("1"), "updates a pass"),
+            f("attention_mask", "Mask", Some("causal"), "which pairs count"),
+            f("balance", "Balance", Some("none"), "how unequal microbatches are dealt out"),
+            f("ema", "Place", Some("none"), "where a parameter average lives"),
+            f("disturb", "List", Some("[]"), "delays to survive"),
+            f("steps", "Step", Some("none"), "length of the job"),
+            f("tokens", "Tok", Some("none"), "length of the job"),
+            f("samples", "Seq", Some("none"), "length of the job"),
+            f("steps_to_target", "Step", Some("none"), "length of the job by a curve"),
+            $($more,)*
+        ]
+    };
+}
+
+const TRAIN: &[Field] = training![];
+
+const FINETUNE: &[Field] = training![
+    f("freeze", "Selectors", Some("none"), "what does not learn"),
+    f("adapter", "Adapter", Some("none"), "small matrices that learn instead"),
+];
+
+const SERVE: &[Field] = &[
+    f("model", "Model", None, "what is served"),
+    f("cluster", "Cluster", Some("of the role"), "on what"),
+    f("layout", "Layout", Some("of each pool"), "how it spreads"),
     f("precision", "Precision", Some("bf16_mixed"), "number formats"),
-    f("optimizer", "Optimizer", Some("AdamW"), "how parameters move"),
     f("cost", "Cost", Some("std::cost::default"), "what takes how long"),
     f("devices", "Devices", Some("all"), "part of the cluster"),
-    f("batch", "Seq", None, "sequences of an update, over all ranks"),
-    f("sequence", "Tok", None, "tokens of a sequence"),
-    f("micro_batch", "Seq", Some("1 seq"), "sequences of a microbatch on one replica"),
-    f("packing", "Packing", Some("none"), "how sequences share rows"),
-    f("epochs", "Int", Some("1"), "passes over the batch"),
-    f("minibatches", "Int", Some("1"), "updates a pass"),
-    f("attention_mask", "Mask", Some("causal"), "which pairs count"),
-    f("balance", "Balance", Some("none"), "how unequal microbatches are dealt out"),
-    f("ema", "Place", Some("none"), "where a parameter average lives"),
-    f("disturb", "List", Some("[]"), "delays to survive"),
-    f("steps", "Step", Some("none"), "length of the job"),
-    f("tokens", "Tok", Some("none"), "length of the job"),
-    f("samples", "Seq", Some("none"), "length of the job"),
-    f("steps_to_target", "Step", Some("none"), "length of the job by a curve"),
+    f("phases", "Phases", Some("[prefill, decode]"), "what a request goes through"),
+    f("arrivals", "Arrivals", Some("none"), "requests a second"),
+    f("batch", "Seq", Some("none"), "requests of a closed batch"),
+    f("prompt", "Tok", None, "tokens that come in"),
+    f("output", "Tok", Some("none"), "tokens that go out"),
+    f("chunk", "Tok", Some("none"), "prompt tokens of a step"),
+    f("max_batch", "Seq", Some("none"), "running sequences on a rank"),
+    f("kv_block", "Tok", Some("1 tok"), "tokens of a cache block"),
+    f("prefix_hit", "Ratio", Some("0%"), "share of the prompt found in the cache"),
+    f("speculate", "Speculation", Some("none"), "how tokens are guessed ahead"),
+];
+
+const WORKFLOW: &[Field] = &[
+    f("cluster", "Cluster", None, "on what"),
+    f("devices", "Devices", Some("all"), "part of the cluster"),
+    f("overcommit", "Ratio", Some("0%"), "work started beyond the batch"),
+];
+
+const TABLE: &[Field] = &[
+    f("rows", "Rows", Some("from a file"), "the rows: keys, then the value"),
+    f("from", "Source", Some("rows"), "a file and its columns"),
+    f("interpolate", "Interpolation", Some("linear"), "between rows"),
+    f("outside", "Outside", Some("error"), "beyond the rows"),
+];
+
+const OP: &[Field] = &[
+    f("flops", "Flop", None, "operations of the forward"),
+    f("read", "Bytes", Some("operands"), "bytes read"),
+    f("write", "Bytes", Some("results"), "bytes written"),
+    f("backward_flops", "Flop", Some("2 * flops"), "operations of the backward"),
+    f("saves", "Names", Some("operands"), "what the backward needs"),
+    f("contracts", "Names", Some("[]"), "dimensions summed over"),
+    f("whole", "Names", Some("[]"), "dimensions gathered first"),
+];
+
+const PART: &[Field] = &[f("micro_batch", "Seq", Some("of the job"), "sequences of a microbatch in this part")];
+
+const STORE: &[Field] = &[
+    f("bucket", "Bucket", Some("layer"), "what moves at once"),
+    f("hold", "Hold", Some("layer"), "how long a gathered parameter lives"),
+    f("prefetch", "Int", Some("1"), "buckets fetched ahead"),
+    f("resident", "Int", Some("prefetch + 1"), "buckets kept on the device"),
+    f("along", "Names", Some("flat"), "dimensions to split by name"),
+    f("keep", "Keep", Some("none"), "whether gathered activations stay for the backward"),
+    f("cache", "Bytes", Some("none"), "device memory for hot rows"),
+    f("skew", "Law", Some("none"), "how often rows are used"),
+    f("lookahead", "Step", Some("none"), "steps fetched ahead"),
+];
+
+const UPDATE: &[Field] = &[
+    f("on", "Place", Some("device"), "where the optimizer runs"),
+    f("flops", "FlopRate", Some("of the place"), "how fast"),
+    f("delay", "Step", Some("0 step"), "steps a gradient may wait"),
+];
+
+const REDUCE: &[Field] = &[
+    f("every", "Step", Some("1 step"), "how often"),
+    f("at", "Moment", Some("last_microbatch"), "when in a step"),
+    f("bucket", "Bucket", Some("layer"), "what moves at once"),
+    f("dtype", "Dtype", Some("of the precision"), "format on the wire"),
+    f("delay", "Step", Some("0 step"), "steps the sum may come late"),
+    f("outer", "Optimizer", Some("none"), "optimizer of the sum"),
+];
+
+const SHARD: &[Field] = &[
+    f("pad", "Int", Some("none"), "round the extent up to a multiple"),
+    f("share", "Share", Some("equal"), "`balanced` for unequal shares of the batch"),
+    f("replicas", "Int", Some("0"), "more copies of the most loaded indices"),
+    f("placement", "Placement", Some("none"), "`balanced(by)` for whole indices"),
+];
+
+const PIPELINE: &[Field] = &[
+    f("schedule", "Schedule", Some("one_f_one_b"), "who computes what when"),
+    f("split", "Split", Some("balanced"), "layers of each chunk"),
+    f("p2p", "Transfer", Some("direct"), "how stages send"),
+    f("inner", "Bool", Some("false"), "cut the innermost repeats"),
+];
+
+const OVERLAP: &[Field] = &[
+    f("limit", "Ratio", Some("100%"), "share of an operation's time that hides"),
+    f("sms", "Int", Some("0"), "processors lost meanwhile"),
+    f("batches", "Int", Some("1"), "2 runs the region in halves"),
+];
+
+const POOL: &[Field] = &[
+    f("phases", "Phases", None, "what runs here"),
+    f("on", "Devices", None, "devices of the pool"),
+    f("layout", "Layout", None, "how it spreads"),
+    f("precision", "Precision", Some("of the job"), "number formats"),
+    f("chunk", "Tok", Some("none"), "prompt tokens of a step"),
+    f("max_batch", "Seq", Some("none"), "running sequences on a rank"),
+    f("kv_block", "Tok", Some("1 tok"), "tokens of a cache block"),
+];
+
+const EDGE: &[Field] = &[
+    f("from", "Names", None, "where it comes from"),
+    f("to", "Names", None, "where it goes"),
+    f("carries", "Names", None, "what it carries"),
+    f("by", "Names", Some("whole"), "sent layer by layer"),
+    f("chunk", "Seq", Some("all"), "sent in pieces"),
+    f("every", "Step", Some("1 step"), "how often"),
+    f("during", "Names", Some("none"), "hidden behind what"),
+    f("dtype", "Dtype", Some("as stored"), "format on the wire"),
+];
+
+const ROLE: &[Field] = &[
+    f("job", "Names", Some("of the same name"), "which job"),
+    f("on", "Devices", Some("none"), "its devices"),
+    f("in_bubbles_of", "Names", Some("none"), "runs where another waits"),
+    f("park", "Place", Some("none"), "where it rests between turns"),
+    f("interference", "Ratio", Some("0%"), "what it costs its host"),
+    f("reserve", "Bytes", Some("0 B"), "memory that stays taken"),
+];
+
+const CHECKPOINT: &[Field] = &[
+    f("every", "Interval", None, "how often, in steps or time"),
+    f("to", "Place", Some("nvme"), "where"),
+    f("blocking", "Bool", Some("true"), "whether training waits"),
+];
+
+const FAILURES: &[Field] = &[
+    f("mtbf", "Time", None, "mean time between failures of one device"),
+    f("spare", "Int", Some("0"), "devices that wait"),
+    f("restart", "Time", Some("0 s"), "time to start again"),
 ];
 
 const SCHEDULE: &[Field] = &[
@@ -139,17 +285,49 @@ pub fn fields(kind: Kind) -> &'static [Field] {
         Kind::Optimizer => OPTIMIZER,
         Kind::Train => TRAIN,
         Kind::Schedule => SCHEDULE,
-        Kind::Fn
-        | Kind::Op
-        | Kind::Table
-        | Kind::Cluster
-        | Kind::Cost
-        | Kind::Model
-        | Kind::Block
-        | Kind::Layout
-        | Kind::Finetune
-        | Kind::Serve
-        | Kind::Workflow
-        | Kind::Unit => &[],
+        Kind::Finetune => FINETUNE,
+        Kind::Serve => SERVE,
+        Kind::Workflow => WORKFLOW,
+        Kind::Table => TABLE,
+        Kind::Op => OP,
+        Kind::Fn | Kind::Cluster | Kind::Cost | Kind::Model | Kind::Block | Kind::Layout | Kind::Unit => &[],
     }
+}
+
+/// The fields of the block of an item or section, by its first word (`store`, `pipeline`, `role`); none where there
+/// is no such block.
+pub fn block_fields(word: &str) -> Option<&'static [Field]> {
+    Some(match word {
+        "level" => LEVEL,
+        "part" => PART,
+        "store" => STORE,
+        "update" => UPDATE,
+        "reduce" => REDUCE,
+        "shard" => SHARD,
+        "pipeline" => PIPELINE,
+        "overlap" => OVERLAP,
+        "pool" => POOL,
+        "edge" => EDGE,
+        "role" => ROLE,
+        "checkpoint" => CHECKPOINT,
+        "failures" => FAILURES,
+        _ => return None,
+    })
+}
+
+/// What the functions of a cost model are called with.
+pub fn cost_signature(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "matmul" => "m: Int, n: Int, k: Int, batch: Int, d: Device, c: Compute",
+        "attention" => {
+            "q: Int, kv: Int, heads: Int, kv_heads: Int, d_qk: Int, d_v: Int, batch: Int, pairs: Ratio, backward: Bool, \
+             d: Device, c: Compute"
+        }
+        "elementwise" => "read: Bytes, write: Bytes, work: Flop, d: Device",
+        "all_reduce" | "all_gather" | "reduce_scatter" | "all_to_all" | "broadcast" | "p2p" => "n: Bytes, g: Group",
+        "copy" => "n: Bytes, from: Tier, to: Tier",
+        "clock" => "d: Device, load: Ratio",
+        "held" => "live: Bytes, d: Device",
+        _ => return None,
+    })
 }
