@@ -1,0 +1,383 @@
+//! Wording of what is wrong with a declaration before anything is evaluated.
+
+use super::items::{Misplaced, Place};
+use crate::diagnostics::{Applicability, Code, Diagnostic};
+use crate::resolve::errors::nearest;
+use crate::source::Span;
+use crate::syntax::ast::Name;
+use crate::units::Unit;
+
+pub(super) fn misplaced(item: &Misplaced, place: Place) -> Diagnostic {
+    Diagnostic::new(
+        Code::ItemMisplaced,
+        format!("`{}` belongs in {}, not in {}", item.word, item.home, place.noun()),
+        item.span,
+        format!("not an item of {}", place.noun()),
+    )
+}
+
+pub(super) fn field_twice(name: &Name, first: Span) -> Diagnostic {
+    Diagnostic::new(Code::FieldTwice, format!("`{}` is given twice", name.text), name.span, "given again here")
+        .label(first, "first given here")
+        .help("keep one of the two")
+}
+
+/// Every missing field of one declaration at once.
+pub(super) fn missing_fields(names: &[&str], of: &str, span: Span) -> Diagnostic {
+    let list = listed(names, "and");
+    let (noun, verb) = if names.len() == 1 { ("a field", "is") } else { ("the fields", "are") };
+    Diagnostic::new(Code::FieldMissing, format!("{of} needs {noun} {list}"), span, format!("{list} {verb} missing"))
+}
+
+pub(super) fn hides(name: &Name, outer: Option<Span>) -> Diagnostic {
+    let d = Diagnostic::new(
+        Code::NameTaken,
+        format!("`{}` is already a name here", name.text),
+        name.span,
+        "an inner name may not hide an outer one",
+    );
+    match outer {
+        Some(span) => d.label(span, "the outer name").help("rename one of the two"),
+        None => d.note("the language gives it its meaning here").help("choose another name"),
+    }
+}
+
+pub(super) fn unknown_type(name: &Name, known: &[String]) -> Diagnostic {
+    let d = Diagnostic::new(Code::NameUnknown, format!("no type `{}` exists", name.text), name.span, "not a type");
+    suggest(d, name, known)
+}
+
+pub(super) fn unknown_axis(name: &Name, known: &[String]) -> Diagnostic {
+    let d = Diagnostic::new(
+        Code::AxisUnknown,
+        format!("no mesh axis `{}` exists here", name.text),
+        name.span,
+        "not an axis",
+    );
+    if known.is_empty() {
+        return d.help(format!("declare it: `mesh [{} = …]`", name.text));
+    }
+    let all: Vec<&str> = known.iter().map(String::as_str).take(12).collect();
+    let axes = if all.len() == 1 { "the only axis is" } else { "axes are" };
+    let d = d.note(format!("{axes} {}", listed(&all, "and")));
+    match nearest(&name.text, known.iter().map(String::as_str)) {
+        // `cp` is no misspelt `dp`: two letters are too few to tell.
+        Some(near) if name.text.len() > 2 => d.help(format!("`{near}` exists")).fix(
+            format!("use `{near}`"),
+            name.span,
+            near.to_string(),
+            Applicability::Unsure,
+        ),
+        _ => d.help(format!("add `{}` to the mesh, or leave it out here", name.text)),
+    }
+}
+
+pub(super) fn axis_without_size(name: &Name) -> Diagnostic {
+    Diagnostic::new(Code::NameUnknown, format!("the axis `{}` has no size", name.text), name.span, "no size is known")
+        .help(format!("write `{0} = …`, or give the layout a parameter `{0}`", name.text))
+}
+
+pub(super) fn unknown_dimension(name: &Name, known: &[String]) -> Diagnostic {
+    let d = Diagnostic::new(
+        Code::DimensionUnknown,
+        format!("no dimension `{}` is declared", name.text),
+        name.span,
+        "not a dimension",
+    );
+    suggest(d, name, known)
+}
+
+/// A word of a fixed list.
+pub(super) fn unknown_word(name: &Name, what: &str, known: &[&str]) -> Diagnostic {
+    let d = Diagnostic::new(Code::NameUnknown, format!("no {what} `{}` exists", name.text), name.span, "not known");
+    let known: Vec<String> = known.iter().map(ToString::to_string).collect();
+    suggest(d, name, &known)
+}
+
+fn suggest(d: Diagnostic, name: &Name, known: &[String]) -> Diagnostic {
+    match nearest(&name.text, known.iter().map(String::as_str)) {
+        Some(near) => d.help(format!("`{near}` exists")).fix(
+            format!("use `{near}`"),
+            name.span,
+            near.to_string(),
+            Applicability::Unsure,
+        ),
+        None if known.is_empty() => d,
+        None => {
+            let all: Vec<&str> = known.iter().map(String::as_str).take(12).collect();
+            d.note(format!("known here: {}", listed(&all, "and")))
+        }
+    }
+}
+
+/// A layout's axis or parameter used in a job by its bare name.
+pub(super) fn layout_name(name: &Name) -> Diagnostic {
+    Diagnostic::new(Code::NameUnknown, format!("no `{}` is known here", name.text), name.span, "not known")
+        .note(format!("`{}` belongs to the job's layout", name.text))
+        .help(format!("write `layout.{}`", name.text))
+        .fix(format!("use `layout.{}`", name.text), name.span, format!("layout.{}", name.text), Applicability::Safe)
+}
+
+pub(super) fn recursion(at: Span, name: &str, path: &[String]) -> Diagnostic {
+    let d = Diagnostic::new(Code::Recursion, format!("`{name}` needs itself"), at, "comes back to itself")
+        .note("declarations and functions may not be recursive, so that every evaluation ends");
+    if path.len() > 1 {
+        let shown: Vec<String> = path.iter().take(8).map(|p| format!("`{p}`")).collect();
+        return d.note(format!("{} needs {}", shown.join(" needs "), shown[0]));
+    }
+    d
+}
+
+/// `+- 4%`: of the value, or points?
+pub(super) fn tolerance_in_percent(
+    span: Span,
+    written: &str,
+    value: Option<(&str, f64)>,
+    percent: f64,
+    operator: Span,
+) -> Diagnostic {
+    let n = trimmed(percent);
+    let d = Diagnostic::new(
+        Code::UnitMismatch,
+        "`+-` of a ratio takes percentage points, not per cent",
+        span,
+        "percentage points or a share of the value",
+    );
+    let d = match value {
+        Some((text, v)) => d.note(format!(
+            "`{text} +- {n} pp` is {}% to {}%, `{text} within {n}%` is {}% to {}%",
+            trimmed(v - percent),
+            trimmed(v + percent),
+            trimmed(v * (1.0 - percent / 100.0)),
+            trimmed(v * (1.0 + percent / 100.0)),
+        )),
+        None => d,
+    };
+    d.help(format!("write `{n} pp` or `within {written}`"))
+        .fix(format!("write `{n} pp`"), span, format!("{n} pp"), Applicability::Unsure)
+        .fix(format!("write `within {written}`"), operator.to(span), format!("within {written}"), Applicability::Unsure)
+}
+
+pub(super) fn points_outside(span: Span, written: &str) -> Diagnostic {
+    let percent = written.replace("pp", "%").replace(' ', "");
+    Diagnostic::new(Code::UnitUnknown, "percentage points stand only after `+-`", span, "a distance, not a value")
+        .help(format!("write `{percent}`"))
+        .fix(format!("write `{percent}`"), span, percent, Applicability::Unsure)
+}
+
+/// A bandwidth whose bytes are surely bits.
+pub(super) fn bits_as_bytes(name: &str, number: &str, span: Span) -> Diagnostic {
+    let bits =
+        number.parse::<f64>().map_or_else(|_| "8 times that".to_string(), |n| format!("{} Gb/s", trimmed(n * 8.0)));
+    Diagnostic::new(
+        Code::BitsAsBytes,
+        format!("`{name}` has {number} GB/s, which is {bits}; links of its class are sold as {number} Gb/s"),
+        span,
+        "bytes a second",
+    )
+    .help(format!("write `{number} Gb/s` if bits are meant"))
+    .fix(format!("use `{number} Gb/s`"), span, format!("{number} Gb/s"), Applicability::Unsure)
+}
+
+/// A batch in tokens.
+pub(super) fn batch_in_tokens(span: Span, written: &str, tokens: Option<i128>, sequence: Option<i128>) -> Diagnostic {
+    let d = crate::eval::errors::wrong_unit(
+        "`batch`",
+        &Unit::base(crate::units::Base::Seq),
+        &Unit::base(crate::units::Base::Tok),
+        span,
+    );
+    match (tokens, sequence) {
+        (Some(t), Some(s)) if s > 0 && t % s == 0 => d
+            .help(format!("`batch` counts sequences: {written} / {s} tok a sequence = {} seq", t / s))
+            .fix(format!("write `{} seq`", t / s), span, format!("{} seq", t / s), Applicability::Unsure),
+        (Some(t), Some(s)) if s > 0 => d
+            .note(format!(
+                "{written} / {s} tok a sequence = {:.2}, not a whole number of sequences",
+                t as f64 / s as f64
+            ))
+            .help("`batch` counts sequences"),
+        _ => d.help("`batch` counts sequences: divide by the tokens of one"),
+    }
+}
+
+pub(super) fn level_alone(name: &Name, root: &Name, devices: Option<i128>, child: Option<(Span, &str)>) -> Diagnostic {
+    let d = Diagnostic::new(
+        Code::ClusterShape,
+        format!("no level is made of `{}`", name.text),
+        name.span,
+        "belongs to nothing",
+    );
+    let d = match devices {
+        Some(n) => d.note(format!("the last level, `{}`, is the cluster and has {n} devices", root.text)),
+        None => d.note(format!("the last level, `{}`, is the cluster", root.text)),
+    };
+    match child {
+        Some((span, text)) => d
+            .label(span, format!("made of `{text}`"))
+            .help(format!("make `{}` of `{}`", root.text, name.text))
+            .fix(format!("use `{}`", name.text), span, name.text.to_string(), Applicability::Unsure),
+        None => d,
+    }
+}
+
+pub(super) fn torus_sizes(span: Span, sizes: &[i128], product: i128, count: i128, count_span: Span) -> Diagnostic {
+    let shown: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+    let d = Diagnostic::new(
+        Code::ClusterShape,
+        format!("the torus has {} = {product} places, the level has {count}", shown.join(" × ")),
+        span,
+        format!("{product} places"),
+    )
+    .label(count_span, format!("{count} children"));
+    let others: i128 = sizes.iter().rev().skip(1).product();
+    if others > 0 && count % others == 0 {
+        return d.help(format!("a last size of {} gives {count}", count / others));
+    }
+    d.help("the sizes must multiply to the count")
+}
+
+/// "`a`, `b` and `c`".
+pub(super) fn listed(names: &[&str], word: &str) -> String {
+    let quoted: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
+    match quoted.split_last() {
+        None => String::new(),
+        Some((last, [])) => last.clone(),
+        Some((last, rest)) => format!("{} {word} {last}", rest.join(", ")),
+    }
+}
+
+/// A number without trailing zeros, at most four decimals.
+pub(super) fn trimmed(v: f64) -> String {
+    let text = format!("{v:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+pub(super) fn axis_twice(name: &Name, first: Span) -> Diagnostic {
+    Diagnostic::new(Code::NameTaken, format!("the mesh has two axes `{}`", name.text), name.span, "named again here")
+        .label(first, "first named here")
+        .help("give each axis a name of its own")
+}
+
+pub(super) fn unknown_class(name: &Name, near: Option<&str>, known: &[&str]) -> Diagnostic {
+    let d = Diagnostic::new(Code::NameUnknown, format!("no class `{}` exists", name.text), name.span, "not a class");
+    match near {
+        Some(near) => d.help(format!("the class is `{near}`")).fix(
+            format!("use `{near}`"),
+            name.span,
+            near.to_string(),
+            Applicability::Unsure,
+        ),
+        None => d
+            .note(format!("classes are {}", listed(known, "and")))
+            .help("a single tensor is named inside `in SELECTOR { … }`"),
+    }
+}
+
+pub(super) fn argument_compared(name: &str, at: Span) -> Diagnostic {
+    Diagnostic::new(
+        Code::ArgumentWrong,
+        format!("`==` compares, it does not give `{name}` a value"),
+        at,
+        "a comparison",
+    )
+    .help("an argument is given with `=`")
+    .fix("use `=`", at, "=", Applicability::Unsure)
+}
+
+pub(super) fn usable_above_memory(
+    span: Span,
+    usable: f64,
+    memory: f64,
+    written: &str,
+    memory_span: Span,
+) -> Diagnostic {
+    let show = |x| crate::units::show(x, &Unit::bytes());
+    Diagnostic::new(
+        Code::OutOfRange,
+        format!("`usable` of {} is more than `memory` of {}", show(usable), show(memory)),
+        span,
+        "more than there is",
+    )
+    .label(memory_span, format!("`{written}` is {}", show(memory)))
+    .note("`GB` is 1000³ bytes, `GiB` 1024³")
+}
+
+/// A function that does not say what it gives.
+pub(super) fn result_untyped(name: &Name, at: Span, ty: Option<&str>) -> Diagnostic {
+    let d = Diagnostic::new(
+        Code::KindMismatch,
+        format!("`{}` does not say what it returns", name.text),
+        name.span,
+        "a result type is missing",
+    );
+    match ty {
+        Some(ty) => d.help(format!("write `-> {ty}`")).fix(
+            format!("add `-> {ty}`"),
+            at,
+            format!(" -> {ty}"),
+            Applicability::Unsure,
+        ),
+        None => d.help("write the type after the parameters: `-> Time`"),
+    }
+}
+
+/// `?` where nothing bounds the choice.
+pub(super) fn hole_unbounded(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::HolesOpen, format!("nothing says what `{name}` may be"), span, "an open choice")
+        .help(format!("name the choices: `{name} in {{…}}`"))
+}
+
+pub(super) fn no_such_end(name: &Name, what: &str, known: &[String]) -> Diagnostic {
+    let d = Diagnostic::new(Code::NameUnknown, format!("no {what} `{}` exists", name.text), name.span, "not declared");
+    let all: Vec<&str> = known.iter().map(String::as_str).take(12).collect();
+    let d = if all.is_empty() { d } else { d.note(format!("there are {}", listed(&all, "and"))) };
+    match nearest(&name.text, known.iter().map(String::as_str)) {
+        Some(near) => d.help(format!("`{near}` exists")).fix(
+            format!("use `{near}`"),
+            name.span,
+            near.to_string(),
+            Applicability::Unsure,
+        ),
+        None => d,
+    }
+}
+
+/// The branches of `if … then … else` differ in unit; `fix` replaces the first one.
+pub(super) fn branches(at: Span, a: (Span, &Unit), b: (Span, &Unit), fix: Option<String>) -> Diagnostic {
+    let name = |unit: &Unit| {
+        let ty = super::ty::Ty::number(unit.clone());
+        super::ty::type_name(&ty).filter(|_| !unit.is_none()).map_or_else(|| unit.noun(), String::from)
+    };
+    let d = Diagnostic::new(
+        Code::UnitMismatch,
+        format!("the branches of `if` are {} and {}", a.1.noun(), b.1.noun()),
+        at,
+        if at == a.0 { a.1.noun() } else { "chooses between them".into() },
+    );
+    let d = if at == a.0 { d } else { d.label(a.0, a.1.noun()) };
+    let d = d.label(b.0, b.1.noun());
+    match fix {
+        Some(text) => d.help(format!("both must be {}: write `{text}`", name(b.1))).fix(
+            format!("write `{text}`"),
+            a.0,
+            text,
+            Applicability::Unsure,
+        ),
+        None => d.help("both must be of one unit"),
+    }
+}
+
+/// A function of a cost model whose parameters are not the ones it is called with.
+pub(super) fn cost_signature(name: &Name, wanted: &str, at: Option<Span>) -> Diagnostic {
+    let d = Diagnostic::new(
+        Code::ArgumentWrong,
+        format!("`{}` of a cost model takes `{wanted}`", name.text),
+        name.span,
+        "is called with other arguments",
+    );
+    match at {
+        Some(at) => d.fix("use these parameters", at, wanted, Applicability::Unsure),
+        None => d,
+    }
+}
