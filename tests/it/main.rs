@@ -1,5 +1,27 @@
 //! The integration tests, one binary: rules of the repository, and what a user sees.
 
-mod check;
-mod syntax;
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "tests read files, run the command, and fail by panicking"
+)]
 
+mod check;
+mod eval;
+mod files;
+mod llama;
+mod megatron_rules;
+mod oracle;
+mod partition;
+mod plan_json;
+mod report;
+mod sample_plans;
+mod syntax;
+mod targets_megatron;
+mod targets_output;
+mod targets_scripts;
+mod tidy;
+mod ui;
