@@ -1,6 +1,6 @@
 //! The whole pipeline on one screen: files to a program, a job to everything known of it.
 
-use crate::analyse::{Facts, Roots, Schedule, UnitCosts, costs, legality, roots, schedule, stage};
+use crate::analyse::{Compiled, Schedule, costs, legality, roots, schedule, stage};
 use crate::check;
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::elaborate::{self, Job, Settings, Split};
@@ -10,29 +10,6 @@ use crate::hir::{DeclId, Program};
 use crate::partition::{self, ShardedGraph};
 use crate::resolve::{self, RootFile};
 use crate::source::{Sources, World};
-
-/// Everything known of one job at one point of its layout.
-#[derive(Debug)]
-pub struct Compiled<'p> {
-    /// The job.
-    pub job: Job<'p>,
-    /// Its ops, placed, with their collectives.
-    pub sharded: ShardedGraph,
-    /// Its schedule.
-    pub schedule: Schedule,
-    /// What each unit costs.
-    pub costs: Vec<UnitCosts>,
-    /// What is counted at the point.
-    pub facts: Facts,
-    /// Memory, time and price.
-    pub roots: Roots,
-    /// The graph all of it is in.
-    pub graph: expr::Graph,
-    /// Values of the graph's inputs at the point.
-    pub inputs: Vec<f64>,
-    /// Dense peak of a device, FLOP/s.
-    pub peak: f64,
-}
 
 /// A job as far as its legality goes: no costs.
 struct Legal<'p> {
@@ -108,7 +85,7 @@ fn legal<'p>(
         return None;
     }
     let before = sink.error_count();
-    let bytes = job.numerics.partition_bytes();
+    let bytes = element_bytes(&job);
     let sharded = partition::partition(&job.ops, &job.layout, &bytes, &mut graph, sink);
     if sink.error_count() > before {
         return None;
@@ -137,14 +114,21 @@ fn legal<'p>(
     sound.then_some(Legal { job, sharded, schedule, graph })
 }
 
+/// Bytes of an element in each class partitioning prices.
+fn element_bytes(job: &Job<'_>) -> partition::Bytes {
+    let of = |class| job.numerics.bytes(class);
+    partition::Bytes {
+        param: of("param"),
+        act: of("act"),
+        wire: of("wire"),
+        grad: of("grad"),
+        reduce: of("reduce"),
+        gather: of("gather"),
+        logits: of("logits"),
+    }
+}
+
 fn too_many_microbatches(job: &Job<'_>, m: f64) -> Diagnostic {
     let span = job.places.get("batch").copied().unwrap_or(job.span);
     Diagnostic::new(Code::LimitExceeded, format!("{m} microbatches of a step exceed the limit"), span, "too many")
-}
-
-impl Compiled<'_> {
-    /// A root at the point.
-    pub fn value(&self, id: expr::Id) -> f64 {
-        self.graph.eval(&self.inputs, &[id])[0]
-    }
 }

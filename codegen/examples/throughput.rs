@@ -1,7 +1,11 @@
 //! How many evaluations a second the block interpreter and the compiled kernel make of a graph of about a thousand
 //! nodes, with the mix of operations that a training step has. Run it after `cargo build --release`, in release too; read
 //! the ratio, not the figures.
-#![expect(clippy::print_stdout, reason = "its output is the point")]
+#![expect(
+    clippy::print_stdout,
+    clippy::disallowed_types,
+    reason = "its output is the point, and what it prints is time"
+)]
 
 use parc::emit::evaluator::Kernel;
 use parc::expr::{Block, Graph, Id, Input, Kind};

@@ -1,7 +1,7 @@
 //! `require` and `expect` at the point: the metrics they speak of, and whether they hold.
 
+use crate::analyse::Compiled;
 use crate::diagnostics::{Code, Diagnostic, Sink};
-use crate::driver::Compiled;
 use crate::elaborate::{Claim, ClaimKind};
 use crate::eval::{Env, Evaluator, Num, Quantity, Record, Truth, Value, Wanted};
 use crate::hir::Program;
@@ -98,7 +98,7 @@ fn failed(claim: &Claim<'_>, verdict: &Verdict) -> Diagnostic {
 /// Names every claim sees: metrics, the layout's parameters and axes, device and job fields.
 fn environment<'p>(c: &Compiled<'p>, metrics: &Metrics) -> Vec<(SmolStr, Value<'p>)> {
     let number = |v: f64, unit: &Unit| {
-        if v == v.trunc() && v.abs() < 9e15 {
+        if v.fract().abs() < f64::EPSILON && v.abs() < 9e15 {
             Value::Num(Quantity { num: Num::Int(v as i128), unit: unit.clone() })
         } else {
             Value::real(v, unit.clone())
@@ -165,18 +165,16 @@ impl<'p> At<'p, '_, '_, '_> {
             }
         };
         let found = match &e.kind {
-            ExprKind::Binary(op, _, a, b)
-                if matches!(
-                    op,
-                    BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge
-                ) =>
-            {
-                match (self.number(a), self.number(b)) {
-                    (Some((x, u)), Some((y, _))) if !truth => format!("{} against {}", show(x, &u), show(y, &u)),
-                    (Some((x, u)), _) => percent(x, &u, b),
-                    _ => truth.to_string(),
-                }
-            }
+            ExprKind::Binary(
+                BinaryOp::Eq | BinaryOp::Ne | BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge,
+                _,
+                a,
+                b,
+            ) => match (self.number(a), self.number(b)) {
+                (Some((x, u)), Some((y, _))) if !truth => format!("{} against {}", show(x, &u), show(y, &u)),
+                (Some((x, u)), _) => percent(x, &u, b),
+                _ => truth.to_string(),
+            },
             _ => truth.to_string(),
         };
         Some((truth, found))

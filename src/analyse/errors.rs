@@ -105,7 +105,9 @@ pub(super) fn split(why: &SplitError, units: &[(String, i64, bool)], p: u32, per
         SplitError::TooManyUnits { units: n, limit } => {
             Diagnostic::new(Code::LimitExceeded, format!("{n} units exceed the limit of {limit}"), span, "cut here")
         }
-        _ => Diagnostic::new(Code::SplitUneven, "the model cannot be cut this way", span, "this split"),
+        SplitError::CostLength { .. } => {
+            Diagnostic::new(Code::SplitUneven, "the model cannot be cut this way", span, "this split")
+        }
     }
 }
 

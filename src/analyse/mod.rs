@@ -6,6 +6,7 @@
 //! graph.
 
 pub mod claims;
+mod compiled;
 pub mod costs;
 mod errors;
 mod flops;
@@ -15,6 +16,7 @@ pub mod roots;
 pub mod schedule;
 pub mod stage;
 
+pub use compiled::Compiled;
 pub use costs::{Category, StepCost, UnitCosts};
 pub use flops::ModelFlops;
 pub use roots::{Roots, StageRoots};

@@ -104,8 +104,7 @@ pub fn cut(job: &Job<'_>, schedule: &Schedule, values: &UnitValues, sink: &mut S
         .collect();
     let chunks = schedule.chunks;
     let result = match job.pipeline.as_ref().map(|p| &p.split) {
-        None => split::even(&runs, chunks),
-        Some(Split::Even(_)) => split::even(&runs, chunks),
+        None | Some(Split::Even(_)) => split::even(&runs, chunks),
         Some(Split::Listed(counts)) => split::listed(&runs, counts, chunks),
         Some(Split::Balanced(_)) => {
             let costs: Vec<f64> = values.f.iter().zip(&values.b).map(|(f, b)| f + b).collect();

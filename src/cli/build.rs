@@ -4,8 +4,8 @@ use super::output::{self, Edited};
 use super::plan::{Planned, plan_job};
 use super::project::{self, Project, open};
 use super::{Common, Inputs, Outcome};
+use crate::analyse::Compiled;
 use crate::diagnostics::{Applicability, Code, Diagnostic, Severity};
-use crate::driver::Compiled;
 use crate::emit::assemble::{MAX_RANKS, Ranks};
 use crate::emit::targets::{TARGETS, TargetError, Where};
 use crate::emit::{launchers, plan_json, targets};
@@ -13,6 +13,7 @@ use crate::layout::{Action, Class, Comm};
 use crate::resolve::errors::nearest;
 use crate::source::Span;
 use clap::{Args, ValueEnum};
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 #[derive(Args, Debug)]
@@ -237,9 +238,9 @@ fn launch(p: &mut Project, args: &Arguments) -> Option<String> {
     }
     let mut text = format!("wrote {dir}/ for {} ({}):\n", target.title, target.version);
     for (path, artifact) in &artifacts {
-        text.push_str(&format!("  {:<14} {:>8}\n", path.display(), size(artifact.bytes.len())));
+        let _ = writeln!(text, "  {:<14} {:>8}", path.display(), size(artifact.bytes.len()));
     }
-    text.push_str(&format!("start it there with: {}\n", launcher.start));
+    let _ = writeln!(text, "start it there with: {}", launcher.start);
     Some(text)
 }
 

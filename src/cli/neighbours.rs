@@ -1,9 +1,9 @@
 //! Layouts one or two edits away: compiled like the user's own, and offered where they fit or are faster.
 
 use super::plan::quietly;
+use crate::analyse::Compiled;
 use crate::analyse::claims::Metrics;
 use crate::diagnostics::{Applicability, Code, Diagnostic, Edit, Fix};
-use crate::driver::Compiled;
 use crate::elaborate::{AddedItem, Settings};
 use crate::emit::report::Neighbour;
 use crate::hir::{DeclId, Program};

@@ -3,9 +3,10 @@
 use super::neighbours;
 use super::project::{self, Project, open};
 use super::{Common, Inputs, Outcome};
+use crate::analyse::Compiled;
 use crate::analyse::claims;
 use crate::diagnostics::{Diagnostic, Sink};
-use crate::driver::{self, Compiled};
+use crate::driver;
 use crate::emit::assemble::{self, Ranks};
 use crate::emit::plan::Plan;
 use crate::emit::plan_json;

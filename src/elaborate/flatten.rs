@@ -1,7 +1,6 @@
 //! A layout's or job's items with `in` and `with` folded away: each item once, with the scopes it stands in.
 
 use crate::eval::{Env, Given};
-use crate::source::Span;
 use crate::syntax::ast::{self, AxisRef, Block, Item, ItemKind, Name, Selector};
 use std::rc::Rc;
 
@@ -112,9 +111,4 @@ fn part_text(part: &ast::SelectorPart) -> String {
         ast::SelectorPart::One => "*".into(),
         ast::SelectorPart::Any => "**".into(),
     }
-}
-
-/// The place of the first selector, for messages about scopes.
-pub(super) fn scope_span(flat: &Flat<'_>) -> Span {
-    flat.scopes.last().and_then(|s| s.first()).map_or(flat.item.span, |s| s.span)
 }

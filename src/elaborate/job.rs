@@ -195,23 +195,17 @@ pub fn elaborate<'p>(
         eval.sink.error(errors::not_supported(&format!("`{}` jobs", instance.decl.kind.keyword()), name.span));
         return None;
     }
-    let Fields { values, claims } = fields(&mut eval, &instance, id, settings)?;
+    let Fields { values, claims } = fields(&mut eval, &instance, settings)?;
     let mut j = Builder { eval, values, settings, name: &name };
     j.build(id, claims)
 }
 
 /// The job's fields, its own block first and each `with` after it; `expect` is not inherited.
-fn fields<'p>(
-    eval: &mut Evaluator<'p, '_>,
-    instance: &Instance<'p>,
-    id: DeclId,
-    settings: &Settings,
-) -> Option<Fields<'p>> {
+fn fields<'p>(eval: &mut Evaluator<'p, '_>, instance: &Instance<'p>, settings: &Settings) -> Option<Fields<'p>> {
     let Body::Block(block) = &instance.decl.body else { return None };
     let base = Given { block, env: Env::top(instance.id.module) };
     let blocks: Vec<_> = std::iter::once(&base).chain(&instance.with).collect();
     let own = blocks.len() - 1;
-    let _ = id;
     let mut vars: Vec<(SmolStr, Value<'p>)> = Vec::new();
     let mut values = IndexMap::new();
     let mut claims: Vec<Claim<'p>> = Vec::new();
@@ -623,8 +617,8 @@ fn is_default(field: &str, e: &Expr) -> bool {
     match (&e.kind, field) {
         (ast::ExprKind::Path(p), "packing" | "balance" | "ema") => p.len() == 1 && p[0].text == "none",
         (ast::ExprKind::Path(p), "attention_mask") => p.len() == 1 && p[0].text == "causal",
-        (ast::ExprKind::Kind(Kind::Cluster), "devices") => true,
-        (ast::ExprKind::Number { value: ast::Number::Int(1), unit: None }, "epochs" | "minibatches") => true,
+        (ast::ExprKind::Kind(Kind::Cluster), "devices")
+        | (ast::ExprKind::Number { value: ast::Number::Int(1), unit: None }, "epochs" | "minibatches") => true,
         (ast::ExprKind::List(l), "disturb") => l.is_empty(),
         _ => false,
     }

@@ -5,7 +5,7 @@ mod mesh;
 
 use super::cluster::Cluster;
 use super::errors;
-use super::flatten::{Flat, flatten, scope_span};
+use super::flatten::{Flat, flatten};
 use super::job::{Duty, DutyKind, Parameter, Settings};
 use crate::eval::{Env, Evaluator, Given, Instance, Num, Quantity, Truth, Value, Wanted, type_wanted};
 use crate::expr::{self, Input};
@@ -284,7 +284,6 @@ impl<'p> Builder<'p, '_, '_, '_> {
             }
             nested.push(list);
         }
-        let _ = scope_span;
         Some(Scope { nested })
     }
 }

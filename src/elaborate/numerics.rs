@@ -2,7 +2,6 @@
 
 use super::errors;
 use crate::eval::{Evaluator, Record, Value};
-use crate::partition::Bytes;
 use crate::source::Span;
 use crate::syntax::ast::ItemKind;
 use std::collections::BTreeMap;
@@ -100,19 +99,6 @@ impl<'p> Numerics<'p> {
     /// Bytes of optimizer state for each parameter, the master copy included.
     pub fn state_bytes(&self) -> f64 {
         self.tensors as f64 * self.bytes("state") + self.bytes("master")
-    }
-
-    /// The bytes partitioning needs.
-    pub fn partition_bytes(&self) -> Bytes {
-        Bytes {
-            param: self.bytes("param"),
-            act: self.bytes("act"),
-            wire: self.bytes("wire"),
-            grad: self.bytes("grad"),
-            reduce: self.bytes("reduce"),
-            gather: self.bytes("gather"),
-            logits: self.bytes("logits"),
-        }
     }
 }
 

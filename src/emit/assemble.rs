@@ -10,11 +10,11 @@ use super::plan::{
     AxisInfo, AxisRole, ChunkInfo, Claim, ClusterInfo, JobInfo, LayoutInfo, LevelInfo, ModelInfo, PipelineInfo, Plan,
     RecomputeInfo, RecomputePart, SCHEMA, TrainingInfo, UnitInfo,
 };
+use crate::analyse::Compiled;
 use crate::analyse::claims::Verdict;
 use crate::analyse::group::outermost_level;
 use crate::analyse::roots::StageValues;
 use crate::analyse::stage::by_unit;
-use crate::driver::Compiled;
 use crate::elaborate::{ClaimKind, Settings};
 use crate::hir::Program;
 use crate::layout::{Action, AttentionMethod, AxisId, Class, Comm, Hold, RecomputeWhat, SelectorPart};

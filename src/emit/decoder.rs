@@ -4,7 +4,7 @@
 
 use super::plan::DecoderInfo;
 use crate::expr::Graph;
-use crate::graph::{Attention, DimId, MapFn, NormKind, Op, OpGraph, OpKind, ValueId, ValueRole};
+use crate::graph::{DimId, MapFn, NormKind, Op, OpGraph, OpKind, ValueId, ValueRole};
 
 /// The decoder `ops` is, or the first thing that keeps it from being one.
 pub(super) fn decoder(ops: &OpGraph, graph: &Graph) -> Result<DecoderInfo, String> {
@@ -57,7 +57,7 @@ impl Reader<'_> {
             bias,
             tied: self.tied(layer)?,
         };
-        self.count(&info, a)?;
+        self.count(&info)?;
         Ok(info)
     }
 
@@ -183,9 +183,8 @@ impl Reader<'_> {
     }
 
     /// The family's parameter count: a model that has other parameters is something else.
-    fn count(&self, d: &DecoderInfo, a: &Attention) -> Result<(), String> {
+    fn count(&self, d: &DecoderInfo) -> Result<(), String> {
         let (h, f, q, kv) = (d.hidden, d.ffn, d.heads * d.head_dim, d.kv_heads * d.head_dim);
-        let _ = a;
         let mlp = if d.activation == "swiglu" { 3 * h * f } else { 2 * h * f };
         let norm = if d.norm == "layer" { 2 * h } else { h };
         let bias = if d.bias { q + 2 * kv + h + f + h } else { 0 };

@@ -10,6 +10,7 @@ use crate::source::{Sources, Span};
 use crate::syntax::ast::{Kind, ParamKind};
 use crate::units;
 use serde::Serialize;
+use std::fmt::Write as _;
 use std::rc::Rc;
 
 /// What a declaration is.
@@ -45,7 +46,7 @@ impl Shown {
             out.push('\n');
         }
         if !self.place.is_empty() {
-            out.push_str(&format!("\n  declared in {}\n", self.place));
+            let _ = writeln!(out, "\n  declared in {}", self.place);
         }
         out
     }

@@ -196,7 +196,7 @@ impl<'p> Evaluator<'p, '_> {
                     Value::Bool(Truth::Sym(self.graph.eq(rest, zero)))
                 }
             },
-            Pow => self.power(x, y, at, y_span),
+            Pow => self.power(&x, &y, at, y_span),
             Eq | Ne | Lt | Le | Gt | Ge => self.compare(op, x.num, y.num),
             Contract => self.error(errors::operator_kinds(op, at, ("a number", x_span), ("a number", y_span))),
             And | Or => {
@@ -283,7 +283,7 @@ impl<'p> Evaluator<'p, '_> {
         }
     }
 
-    fn power(&mut self, x: Quantity, y: Quantity, at: Span, y_span: Span) -> Value<'p> {
+    fn power(&mut self, x: &Quantity, y: &Quantity, at: Span, y_span: Span) -> Value<'p> {
         let n = match y.num {
             Num::Int(n) if y.unit.is_none() && (-64..=64).contains(&n) => n as i64,
             _ => {

@@ -129,7 +129,6 @@ impl<'p> Evaluator<'p, '_> {
         params: &'p [Param],
         given: Vec<Given<'p>>,
         of: &ast::Name,
-        span: Span,
     ) -> IndexMap<SmolStr, (Value<'p>, Span)> {
         let mut out = IndexMap::new();
         for (i, g) in given.into_iter().enumerate() {
@@ -158,7 +157,6 @@ impl<'p> Evaluator<'p, '_> {
                 self.sink.error(errors::argument_twice(&param.name.text, g.span));
             }
         }
-        let _ = span;
         out
     }
 
@@ -169,7 +167,7 @@ impl<'p> Evaluator<'p, '_> {
             given.iter().find_map(|g| if let Value::Error(e) = g.value { Some(Value::Error(e)) } else { None });
         let before = self.sink.error_count();
         let mut args = base.args.clone();
-        args.extend(self.bind(params, given, &base.decl.name, span));
+        args.extend(self.bind(params, given, &base.decl.name));
         if let Some(e) = failed {
             return e;
         }
@@ -186,7 +184,7 @@ impl<'p> Evaluator<'p, '_> {
         let before = self.sink.error_count();
         let failed =
             given.iter().find_map(|g| if let Value::Error(e) = g.value { Some(Value::Error(e)) } else { None });
-        let args = self.bind(params, given, &f.decl.name, span);
+        let args = self.bind(params, given, &f.decl.name);
         if let Some(e) = failed {
             return e;
         }

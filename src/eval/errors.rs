@@ -139,7 +139,12 @@ pub(crate) fn missing_argument(name: &str, of: &str, call: Span, decl: Span) -> 
 }
 
 pub(crate) fn too_many_arguments(of: &str, takes: usize, span: Span) -> Diagnostic {
-    Diagnostic::new(Code::ArgumentWrong, format!("`{of}` takes {takes} argument{}", if takes == 1 { "" } else { "s" }), span, "one too many")
+    Diagnostic::new(
+        Code::ArgumentWrong,
+        format!("`{of}` takes {takes} argument{}", if takes == 1 { "" } else { "s" }),
+        span,
+        "one too many",
+    )
 }
 
 pub(crate) fn argument_twice(name: &str, span: Span) -> Diagnostic {

@@ -173,7 +173,7 @@ impl<'p, 's> Evaluator<'p, 's> {
                 }
                 Value::List(Rc::new(out))
             }
-            ExprKind::Comprehension(body, generators) => self.comprehension(body, generators, env, expr.span),
+            ExprKind::Comprehension(body, generators) => self.comprehension(body, generators, env),
             ExprKind::Set(_) => self.error(errors::not_supported("a set of choices here", expr.span)),
             ExprKind::Record(fields) => {
                 let mut record = Record::made("", "", expr.span);
@@ -207,7 +207,11 @@ impl<'p, 's> Evaluator<'p, 's> {
             ast::Number::Real(v) => {
                 let x = v * scale.num as f64 / scale.den as f64;
                 // `3.35 TB/s` is a whole number of bytes a second.
-                if !unit.is_none() && x == x.trunc() && x.abs() < 9e15 { Num::Int(x as i128) } else { Num::Real(x) }
+                if !unit.is_none() && x.fract().abs() <= 0.0 && x.abs() < 9e15 {
+                    Num::Int(x as i128)
+                } else {
+                    Num::Real(x)
+                }
             }
         };
         Value::Num(Quantity { num, unit })
@@ -216,13 +220,10 @@ impl<'p, 's> Evaluator<'p, 's> {
     fn path(&mut self, path: &'p [ast::Name], env: &Rc<Env<'p>>, span: Span) -> Value<'p> {
         match path {
             [name] => self.name(name, env),
-            [root, group, name] if root.text == "std" => {
-                let _ = group;
-                match self.program.lookup(env.module, &name.text) {
-                    Some(Binding::Decl(id)) => self.entry(id, span),
-                    _ => self.unknown(name, env),
-                }
-            }
+            [root, group, name] if root.text == "std" => match self.program.std_path(&group.text, &name.text) {
+                Some(id) => self.entry(id, span),
+                None => self.unknown(name, env),
+            },
             [first, ..] => self.unknown(first, env),
             [] => self.error(errors::unknown_name("", span, &[])),
         }
@@ -288,20 +289,11 @@ impl<'p, 's> Evaluator<'p, 's> {
         }
     }
 
-    fn comprehension(
-        &mut self,
-        body: &'p Expr,
-        generators: &'p [ast::Generator],
-        env: &Rc<Env<'p>>,
-        span: Span,
-    ) -> Value<'p> {
+    fn comprehension(&mut self, body: &'p Expr, generators: &'p [ast::Generator], env: &Rc<Env<'p>>) -> Value<'p> {
         let mut out = Vec::new();
         match self.generate(body, generators, env, &mut out) {
             Ok(()) => Value::List(Rc::new(out)),
-            Err(e) => {
-                let _ = span;
-                e
-            }
+            Err(e) => e,
         }
     }
 

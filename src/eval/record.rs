@@ -256,9 +256,10 @@ impl<'p> Evaluator<'p, '_> {
         let zero = |ty: &str| Value::Num(Quantity { num: Num::Int(0), unit: type_unit(ty).unwrap_or_default() });
         match (kind, field.name) {
             (Kind::Device, "usable") => match (self.pending_field("memory"), self.pending_field("reserve")) {
-                (Some(Value::Num(m)), Some(Value::Num(r))) => {
-                    let (m, r) = ((m, Span::new(crate::source::FileId(0), 0, 0)), r);
-                    self.numbers(ast::BinaryOp::Sub, m.1, m, (r, m_span()), false)
+                (Some(Value::Num(memory)), Some(Value::Num(reserve))) => {
+                    // A default has no place of its own.
+                    let at = Span::NOWHERE;
+                    self.numbers(ast::BinaryOp::Sub, at, (memory, at), (reserve, at), false)
                 }
                 _ => Value::Error(self.sink.reported()),
             },
@@ -290,7 +291,7 @@ impl<'p> Evaluator<'p, '_> {
     fn std_dtype(&mut self, name: &str) -> Value<'p> {
         let pending = std::mem::take(&mut self.pending);
         let value = match self.program.std_entry(name) {
-            Some(id) => self.entry(id, m_span()),
+            Some(id) => self.entry(id, Span::NOWHERE),
             None => Value::word("none"),
         };
         self.pending = pending;
@@ -391,9 +392,4 @@ fn record_kind(kind: &str) -> Option<Kind> {
     [Kind::Device, Kind::Host, Kind::Link, Kind::Dtype, Kind::Precision, Kind::Optimizer]
         .into_iter()
         .find(|k| k.keyword() == kind)
-}
-
-/// Defaults have no place of their own; nothing that can fail points here.
-fn m_span() -> Span {
-    Span::new(crate::source::FileId(0), 0, 0)
 }

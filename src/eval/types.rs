@@ -19,7 +19,7 @@ pub enum Wanted {
 }
 
 /// The unit a type name stands for; none for types that are not numbers.
-pub(super) fn type_unit(name: &str) -> Option<Unit> {
+pub fn type_unit(name: &str) -> Option<Unit> {
     let per = |a: Base, b: Base| Unit::base(a).div(&Unit::base(b));
     Some(match name {
         "Real" | "Ratio" | "Int" => Unit::none(),

@@ -36,6 +36,8 @@ pub struct Module {
     pub scope: IndexMap<SmolStr, Binding>,
     /// Whether it belongs to the standard library.
     pub std: bool,
+    /// The library's group it belongs to: `hardware` of `std/hardware/nvidia.par`.
+    pub group: Option<SmolStr>,
 }
 
 /// What a top-level name means.
@@ -142,12 +144,20 @@ impl Program {
     /// The standard library's declaration called `name`, if it was loaded.
     pub fn std_entry(&self, name: &str) -> Option<DeclId> {
         self.prelude.get(name).copied().or_else(|| {
-            let all = (0..self.modules.len() as u32).map(ModuleId).filter(|m| self.module(*m).std);
-            all.filter_map(|m| match self.module(m).scope.get(name) {
+            let mut all = (0..self.modules.len() as u32).map(ModuleId).filter(|m| self.module(*m).std);
+            all.find_map(|m| match self.module(m).scope.get(name) {
                 Some(Binding::Decl(id)) if id.module == m => Some(*id),
                 _ => None,
             })
-            .next()
+        })
+    }
+
+    /// The declaration behind `std::GROUP::NAME`, if its file was loaded.
+    pub fn std_path(&self, group: &str, name: &str) -> Option<DeclId> {
+        let mut all = self.modules.iter().filter(|m| m.group.as_deref() == Some(group));
+        all.find_map(|m| match m.scope.get(name) {
+            Some(Binding::Decl(id)) if self.module(id.module).group.as_deref() == Some(group) => Some(*id),
+            _ => None,
         })
     }
 

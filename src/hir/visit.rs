@@ -26,7 +26,7 @@ pub fn exprs_of_decl<'a>(decl: &'a Decl, visit: &mut dyn FnMut(&'a Expr)) {
                 }
             }
             ParamKind::Dim { default } => {
-                for e in default {
+                if let Some(e) = default {
                     walk_expr(e, visit);
                 }
             }
@@ -101,7 +101,7 @@ fn walk_item<'a>(item: &'a Item, visit: &mut dyn FnMut(&'a Expr)) {
         ItemKind::If { cond, then, otherwise } => {
             walk_expr(cond, visit);
             block(then, visit);
-            for b in otherwise {
+            if let Some(b) = otherwise {
                 block(b, visit);
             }
         }
@@ -115,7 +115,7 @@ fn walk_item<'a>(item: &'a Item, visit: &mut dyn FnMut(&'a Expr)) {
                 walk_expr(&child.of, visit);
             }
             walk_expr(over, visit);
-            for b in b {
+            if let Some(b) = b {
                 block(b, visit);
             }
         }
@@ -142,18 +142,18 @@ fn walk_item<'a>(item: &'a Item, visit: &mut dyn FnMut(&'a Expr)) {
             for e in on.iter().chain(as_dtype) {
                 walk_expr(e, visit);
             }
-            for b in b {
+            if let Some(b) = b {
                 block(b, visit);
             }
         }
         ItemKind::Overlap { with, block: b, .. } => {
             selectors(with, visit);
-            for b in b {
+            if let Some(b) = b {
                 block(b, visit);
             }
         }
         ItemKind::Shard { block: b, .. } | ItemKind::Reduce { block: b, .. } | ItemKind::Pipeline { block: b, .. } => {
-            for b in b {
+            if let Some(b) = b {
                 block(b, visit);
             }
         }
@@ -210,7 +210,7 @@ pub fn walk_expr<'a>(expr: &'a Expr, visit: &mut dyn FnMut(&'a Expr)) {
             walk_expr(e, visit);
             for g in generators {
                 walk_expr(&g.over, visit);
-                for c in &g.cond {
+                if let Some(c) = &g.cond {
                     walk_expr(c, visit);
                 }
             }

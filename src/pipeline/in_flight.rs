@@ -36,7 +36,7 @@ fn weights(bytes: &[f64], chunks: u32) -> Vec<u128> {
     let bytes = |chunk: u32| bytes.get(chunk as usize).map_or(0.0, |bytes| bytes.clamp(0.0, f64::MAX));
     let largest = (0..chunks).map(bytes).fold(0.0, f64::max);
     let share = |chunk| if largest > 0.0 { bytes(chunk) / largest } else { 1.0 };
-    (0..chunks).map(|chunk| (share(chunk) * 2_f64.powi(64)) as u128).collect()
+    (0..chunks).map(|chunk| (share(chunk) * 18_446_744_073_709_551_616.0) as u128).collect()
 }
 
 fn of_rank(schedule: &Schedule, rank: usize, frees: OpKind, weights: &[u128]) -> InFlight {

@@ -56,13 +56,14 @@ impl Library {
         PRELUDE.iter().flat_map(|g| self.names_of(g)).collect()
     }
 
-    pub(super) fn text(&self, file: &str) -> &'static str {
+    pub(super) fn text(file: &str) -> &'static str {
         stdlib_file(file).unwrap_or_default()
     }
 }
 
 fn collect(dir: &include_dir::Dir<'static>, out: &mut Vec<String>) {
-    out.extend(dir.files().map(|f| f.path().to_string_lossy().into_owned()).filter(|p| p.ends_with(".par")));
+    let programs = dir.files().filter(|f| f.path().extension().is_some_and(|e| e == "par"));
+    out.extend(programs.map(|f| f.path().to_string_lossy().into_owned()));
     for d in dir.dirs() {
         collect(d, out);
     }

@@ -101,7 +101,9 @@ impl Loader<'_> {
         let tree = syntax::parse(self.sources, file, self.sink);
         let mut scope: IndexMap<SmolStr, (Binding, Span)> = IndexMap::new();
         let id = ModuleId(self.program.modules.len() as u32);
-        self.program.modules.push(Module { file, ast: ast::File::default(), scope: IndexMap::new(), std });
+        let group =
+            path.strip_prefix("std/").filter(|_| std).and_then(|p| p.split(['/', '.']).next()).map(SmolStr::new);
+        self.program.modules.push(Module { file, ast: ast::File::default(), scope: IndexMap::new(), std, group });
         for (i, entry) in tree.entries.iter().enumerate() {
             let name = match entry {
                 ast::Entry::Use(_) => continue,
@@ -247,7 +249,7 @@ impl Loader<'_> {
             let at = self.program.modules.iter().position(|m| self.sources.file(m.file).name == key);
             return ModuleId(at.expect("a module is pushed before its imports are read") as u32);
         }
-        let text = self.library.text(file);
+        let text = Library::text(file);
         let id = self.sources.add(key.clone(), text.to_string(), true);
         self.module(id, key, true)
     }
@@ -275,6 +277,7 @@ impl Loader<'_> {
         while seen < self.program.modules.len() {
             let module = &self.program.modules[seen];
             let mut wanted: Vec<(SmolStr, String)> = Vec::new();
+            let mut whole_paths: Vec<String> = Vec::new();
             let mut want = |name: &SmolStr, library: &Library| {
                 if !module.scope.contains_key(name)
                     && let Some(file) = library.prelude(name)
@@ -286,12 +289,17 @@ impl Loader<'_> {
                 if let ast::ExprKind::Path(path) = &e.kind {
                     match &path[..] {
                         [name] => want(&name.text, &self.library),
-                        [root, _, name] if root.text == "std" => want(&name.text, &self.library),
+                        [root, group, name] if root.text == "std" => {
+                            whole_paths.extend(self.library.find(&group.text, &name.text));
+                        }
                         _ => {}
                     }
                 }
             });
             seen += 1;
+            for file in whole_paths {
+                self.std_module(&file);
+            }
             for (name, file) in wanted {
                 if self.program.prelude.contains_key(&name) {
                     continue;

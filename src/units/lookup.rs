@@ -65,6 +65,9 @@ pub fn lookup(text: &str, user: &dyn Fn(&str) -> bool) -> Result<(Scale, Unit), 
     Ok((scale, unit))
 }
 
+/// A unit's text, its prefixes above 1, whether it takes those below, its own scale, and the unit.
+type Family<'a> = (&'a str, &'a [&'a [(&'a str, i128)]], bool, Scale, Unit);
+
 fn whole(num: i128) -> Scale {
     Scale { num, den: 1 }
 }
@@ -86,8 +89,8 @@ fn piece(text: &str, user: &dyn Fn(&str) -> bool) -> Result<(Scale, Unit), UnitE
         "mW" => return plain(Scale { num: 1, den: 1_000 }, watt()),
         _ => {}
     }
-    // Base text, the prefixes it takes, its own scale, its unit. `MAC` is two FLOP, `b` an eighth of a byte.
-    let families: &[(&str, &[&[(&str, i128)]], bool, Scale, Unit)] = &[
+    // `MAC` is two FLOP, `b` an eighth of a byte.
+    let families: &[Family] = &[
         ("B", &[BINARY, DECIMAL], false, whole(1), Unit::bytes()),
         ("b", &[BINARY, DECIMAL], false, Scale { num: 1, den: 8 }, Unit::bytes()),
         ("s", &[], true, whole(1), Unit::time()),

@@ -2,33 +2,34 @@
 
 use super::{Base, Unit};
 
+const BYTES: &[(f64, &str)] = &[
+    (1_125_899_906_842_624.0, "PiB"),
+    (1_099_511_627_776.0, "TiB"),
+    (1_073_741_824.0, "GiB"),
+    (1_048_576.0, "MiB"),
+    (1_024.0, "KiB"),
+    (1.0, "B"),
+];
+const RATE: &[(f64, &str)] = &[(1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")];
+const FLOP: &[(f64, &str)] = &[
+    (1e21, "ZFLOP"),
+    (1e18, "EFLOP"),
+    (1e15, "PFLOP"),
+    (1e12, "TFLOP"),
+    (1e9, "GFLOP"),
+    (1e6, "MFLOP"),
+    (1.0, "FLOP"),
+];
+const TIME: &[(f64, &str)] =
+    &[(86_400.0 * 2.0, "day"), (7_200.0, "h"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")];
+const RATES: &[(f64, &str)] = &[(1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"), (1.0, "Hz")];
+
 /// `value`, in base units of `unit`, as text: `72.4 GiB`, `40.2 TFLOP/s`, `2.10 ms`, `8,192 tok`.
 pub fn show(value: f64, unit: &Unit) -> String {
     let scaled = |value: f64, steps: &[(f64, &str)], tail: &str| {
         let (scale, name) = steps.iter().find(|(s, _)| value.abs() >= *s).unwrap_or(&steps[steps.len() - 1]);
         format!("{} {name}{tail}", digits(value / scale))
     };
-    const BYTES: &[(f64, &str)] = &[
-        (1_125_899_906_842_624.0, "PiB"),
-        (1_099_511_627_776.0, "TiB"),
-        (1_073_741_824.0, "GiB"),
-        (1_048_576.0, "MiB"),
-        (1_024.0, "KiB"),
-        (1.0, "B"),
-    ];
-    const RATE: &[(f64, &str)] = &[(1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")];
-    const FLOP: &[(f64, &str)] = &[
-        (1e21, "ZFLOP"),
-        (1e18, "EFLOP"),
-        (1e15, "PFLOP"),
-        (1e12, "TFLOP"),
-        (1e9, "GFLOP"),
-        (1e6, "MFLOP"),
-        (1.0, "FLOP"),
-    ];
-    const TIME: &[(f64, &str)] =
-        &[(86_400.0 * 2.0, "day"), (7_200.0, "h"), (1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")];
-    const RATES: &[(f64, &str)] = &[(1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"), (1.0, "Hz")];
     if *unit == Unit::none().div(&Unit::time()) {
         scaled(value, RATES, "")
     } else if *unit == Unit::bytes() {
@@ -43,7 +44,7 @@ pub fn show(value: f64, unit: &Unit) -> String {
         match value {
             v if v.abs() >= 172_800.0 => format!("{} day", digits(v / 86_400.0)),
             v if v.abs() >= 7_200.0 => format!("{} h", digits(v / 3_600.0)),
-            v if v == 0.0 => "0 s".into(),
+            0.0 => "0 s".into(),
             v => scaled(v, &TIME[2..], ""),
         }
     } else if *unit == Unit::base(Base::Dollar) {
@@ -61,7 +62,7 @@ pub fn show(value: f64, unit: &Unit) -> String {
 
 /// Whole numbers in full with separators; others with about three digits that matter.
 fn digits(value: f64) -> String {
-    if value == value.trunc() && value.abs() < 1e15 {
+    if value.fract().abs() <= 0.0 && value.abs() < 1e15 {
         return separated(value as i64);
     }
     match value.abs() {

@@ -12,7 +12,12 @@ use std::path::PathBuf;
 fn diagnose(text: &str) -> (Sources, Vec<Diagnostic>) {
     let world = MemoryWorld::new([("main.par", text)]);
     let (mut sources, mut sink) = (Sources::new(), Sink::new());
-    let program = resolve::resolve(&mut sources, &world, &[PathBuf::from("main.par")], &mut sink);
+    let program = resolve::resolve(
+        &mut sources,
+        &world,
+        &[resolve::RootFile { shown: "main.par".into(), path: PathBuf::from("main.par") }],
+        &mut sink,
+    );
     check::check(&program, &sources, &mut sink);
     (sources, sink.finish())
 }

@@ -5,7 +5,7 @@
 
 use crate::megatron_rules::{self as rules, LLAMA3_8B};
 use crate::sample_plans::*;
-use parc::emit::plan::{Plan, RecomputeInfo};
+use parc::emit::plan::{Plan, RecomputeInfo, RecomputePart};
 use parc::emit::targets::{self, Program, TargetError, Where};
 use std::collections::BTreeSet;
 

@@ -1,9 +1,9 @@
 //! Memory by stage, and its largest contributors down to the tensor.
 
 use super::super::plan::{Contributor, MemoryInfo, StageMemory};
+use crate::analyse::Compiled;
 use crate::analyse::roots::StageValues;
 use crate::analyse::stage::StageFacts;
-use crate::driver::Compiled;
 use crate::source::{Sources, Span};
 
 /// Contributors listed for a stage.

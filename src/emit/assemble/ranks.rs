@@ -1,7 +1,7 @@
 //! Every rank's coordinates, layers, memory and groups.
 
 use super::super::plan::{LayoutInfo, MemoryInfo, RankInfo};
-use crate::driver::Compiled;
+use crate::analyse::Compiled;
 use std::collections::BTreeMap;
 
 pub(super) fn ranks(

@@ -1,9 +1,9 @@
 //! Where the time of a step goes, on the rank that is busiest.
 
 use super::super::plan::TimeInfo;
+use crate::analyse::Compiled;
 use crate::analyse::roots::StageValues;
 use crate::analyse::{Category, StepCost};
-use crate::driver::Compiled;
 use crate::partition::{StepKind, Work};
 use indexmap::IndexMap;
 

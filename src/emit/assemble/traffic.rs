@@ -2,9 +2,9 @@
 
 use super::super::plan::CollectiveInfo;
 use super::time::busiest;
+use crate::analyse::Compiled;
 use crate::analyse::roots::StageValues;
 use crate::analyse::{StepCost, UnitCosts};
-use crate::driver::Compiled;
 use crate::expr;
 use crate::partition::{Collective, CollectiveKind, Purpose, StepKind};
 use crate::source::Sources;
@@ -154,9 +154,8 @@ fn messages(c: &Compiled<'_>, s: usize, levels: &[String]) -> Option<CollectiveI
     let mut bytes: f64 = 0.0;
     let mut busy = 0.0;
     let mut sent = 0.0;
-    for (i, pair) in chunks.windows(2).enumerate() {
+    for pair in chunks.windows(2) {
         let ((here, from), (_, to)) = (&pair[0], &pair[1]);
-        let _ = i;
         // Forward leaves the first of the two, backward the second.
         let leaving = usize::from(*from as usize == s) + usize::from(*to as usize == s);
         if from == to || leaving == 0 {

@@ -90,6 +90,7 @@ impl Code {
 
 /// Where the library may be: where the variable says, else beside the program or one folder up, where `cargo` puts it
 /// for tests.
+#[expect(clippy::disallowed_methods, reason = "where the library lies is a matter of the machine, not of a command")]
 fn places() -> Vec<PathBuf> {
     if let Some(path) = std::env::var_os(LIBRARY_VARIABLE).filter(|path| !path.is_empty()) {
         return vec![path.into()];
@@ -130,6 +131,7 @@ fn functions(path: &Path) -> Result<Result<Functions, Unavailable>, libloading::
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the test makes a file that is no library")]
 mod tests {
     use super::{Unavailable, open};
 

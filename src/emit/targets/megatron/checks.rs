@@ -27,7 +27,7 @@ pub(super) fn model(plan: &Plan, sizes: &Sizes, errors: &mut Errors) {
         errors.add(Where::Model, "the model has not exactly one of rotary and learned positions", why);
     }
     if let Some(base) = d.rope_base
-        && !(base >= 1.0 && base < 2f64.powi(53) && base.fract().abs() < f64::EPSILON)
+        && !((1.0..9_007_199_254_740_992.0).contains(&base) && base.fract().abs() < f64::EPSILON)
     {
         errors.add(Where::Model, format!("a rotary base of {base}"), "`--rotary-base` is a whole number");
     }
