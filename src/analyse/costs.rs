@@ -57,10 +57,14 @@ pub struct UnitCosts {
     pub hidden_f: expr::Id,
     /// Gathers and reductions hidden behind a backward's compute.
     pub hidden_b: expr::Id,
-    /// Gradient reductions of an update.
+    /// Gradient reductions of an update that the layout overlaps.
     pub reduce: expr::Id,
-    /// Parameter gathers of an update.
+    /// Parameter gathers of an update that the layout overlaps.
     pub gather: expr::Id,
+    /// Collectives of an update that nothing overlaps.
+    pub bare: expr::Id,
+    /// The sum of a tied parameter's gradient between the two ranks that keep it.
+    pub tied: expr::Id,
     /// The message to the next unit's rank.
     pub send: expr::Id,
     /// Bytes of that message.
@@ -111,15 +115,45 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
         );
         let (f, hidden_f) = self.exposed(sharded, &forward, Phase::Forward);
         let (b, hidden_b) = self.exposed(sharded, &backward, Phase::Backward);
-        let of = |list: &[StepCost], purpose: Purpose| -> Vec<expr::Id> {
-            let is = |c: &&StepCost| matches!(&c.category, Category::Comm(_, p) if *p == purpose);
-            list.iter().filter(is).map(|c| c.seconds).collect()
-        };
-        let (reduce, gather) = (of(&update, Purpose::ReduceGrad), of(&update, Purpose::GatherParam));
-        let reduce = self.real_sum(&reduce);
-        let gather = self.real_sum(&gather);
+        let (mut reduce, mut gather, mut bare) = (Vec::new(), Vec::new(), Vec::new());
+        for c in &update {
+            match &c.category {
+                Category::Comm(axes, p) if hides(self.job, *p, axes, Phase::Update).is_none() => bare.push(c.seconds),
+                Category::Comm(_, Purpose::ReduceGrad) => reduce.push(c.seconds),
+                Category::Comm(_, Purpose::GatherParam) => gather.push(c.seconds),
+                _ => bare.push(c.seconds),
+            }
+        }
+        let (reduce, gather, bare) = (self.real_sum(&reduce), self.real_sum(&gather), self.real_sum(&bare));
+        let tied = self.tied(sharded, u);
         let (send, send_bytes) = self.send(unit.boundary);
-        UnitCosts { forward, backward, update, f, b, hidden_f, hidden_b, reduce, gather, send, send_bytes }
+        UnitCosts { forward, backward, update, f, b, hidden_f, hidden_b, reduce, gather, bare, tied, send, send_bytes }
+    }
+
+    /// A parameter used on two stages rests on both: its gradient is summed between them once a step, as it rests.
+    fn tied(&mut self, sharded: &ShardedGraph, user: usize) -> expr::Id {
+        let zero = self.eval.graph.real(0.0);
+        let Some(pipeline) = &self.job.pipeline else { return zero };
+        let axis = pipeline.axis;
+        let uses = |p: &&crate::partition::ShardedParam| p.users.contains(&(user as u32));
+        let others = sharded.units.iter().enumerate().filter(|(owner, _)| *owner != user);
+        let elements: Vec<_> = others.flat_map(|(_, u)| u.params.iter().filter(uses)).map(|p| p.rest_state).collect();
+        if elements.is_empty() {
+            return zero;
+        }
+        let elements = self.eval.graph.sum(elements);
+        let width = self.eval.graph.real(self.job.numerics.bytes("reduce"));
+        let bytes = self.eval.graph.mul(elements, width);
+        // Two ranks of the pipeline's group, on its links.
+        let mut pair = match self.group(&[axis]) {
+            Value::Record(r) => (*r).clone(),
+            other => return if let Value::Num(q) = other { self.eval.node(q.num) } else { zero },
+        };
+        let ranks = self.group_size(&[axis]);
+        let two = self.eval.graph.int(2);
+        let size = self.eval.graph.min(ranks, two);
+        pair.fields.insert("size".into(), Value::sym(size, Unit::none()));
+        self.call("all_reduce", vec![bytes, size, two], vec![group::bytes(bytes), Value::Record(Rc::new(pair))])
     }
 
     fn real_sum(&mut self, terms: &[expr::Id]) -> expr::Id {
@@ -341,7 +375,7 @@ pub(crate) fn find_function<'p>(instance: &Instance<'p>, name: &str) -> Option<C
 }
 
 /// The share of a phase's compute that a collective may hide behind; none where nothing overlaps it.
-pub(super) fn hides(job: &Job<'_>, purpose: Purpose, axes: &[AxisId], phase: Phase) -> Option<f64> {
+pub fn hides(job: &Job<'_>, purpose: Purpose, axes: &[AxisId], phase: Phase) -> Option<f64> {
     let comm = match purpose {
         Purpose::GatherParam => Comm::Gather,
         Purpose::ReduceGrad => Comm::Reduce,

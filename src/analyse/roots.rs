@@ -3,13 +3,13 @@
 //! Counts from [`super::stage`] are inputs. Up to [`KINDS`] distinct stages are inputs at once; a job with more keeps
 //! those that decide the largest memory and the longest update.
 
-use super::costs::{Costs, UnitCosts, hides};
+use super::costs::{Costs, UnitCosts};
 use super::flops::ModelFlops;
 use super::stage::{Facts, PathFacts, StageFacts};
 use crate::elaborate::Job;
 use crate::expr::{self, Input, Node};
-use crate::layout::{Class, Hold};
-use crate::partition::{Phase, Purpose, ShardedGraph};
+use crate::layout::{Class, Comm, Hold};
+use crate::partition::{Purpose, ShardedGraph};
 
 /// Distinct stages held as inputs.
 pub const KINDS: usize = 8;
@@ -120,7 +120,7 @@ pub fn build<'p>(
     let peak_all = graph.real(peak * job.cluster.devices as f64);
     let offered = graph.mul(step_time, peak_all);
     let mfu = graph.div(flops, offered);
-    let rate = graph.real(job.cluster.device_field("price") * job.cluster.devices as f64);
+    let rate = graph.real(job.cluster.price());
     let price = graph.mul(step_time, rate);
     let roots =
         Roots { saved, stage, peak_memory, pipeline_time, step_time, tokens_per_s, flops, mfu, price, path, kinds };
@@ -204,7 +204,8 @@ fn stage_roots<'p>(
     let (mut params, mut grads, mut state, mut rest, mut acts) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut gathered_all, mut gathered_largest, mut bucket_grad, mut transient) = (Vec::new(), zero, zero, zero);
-    let (mut reduce, mut gather, mut forward, mut backward) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut reduce, mut gather, mut bare) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut forward, mut backward) = (Vec::new(), Vec::new());
     for u in 0..sharded.units.len() {
         let (count, live, copy) = (inputs.units[u], inputs.live[u], inputs.copies[u]);
         let none = graph.int(0);
@@ -237,6 +238,8 @@ fn stage_roots<'p>(
         transient = graph.max(transient, working);
         reduce.push(graph.mul(count, costs[u].reduce));
         gather.push(graph.mul(count, costs[u].gather));
+        bare.push(graph.mul(count, costs[u].bare));
+        bare.push(graph.mul(copy, costs[u].tied));
         forward.push(graph.mul(count, costs[u].f));
         backward.push(graph.mul(count, costs[u].b));
     }
@@ -277,39 +280,29 @@ fn stage_roots<'p>(
 
     let graph = caller.graph();
     let count = graph.sum(inputs.units.iter().copied());
-    let mut exposed = Vec::new();
+    let mut exposed = bare;
     for (terms, behind, purpose) in [(reduce, backward, Purpose::ReduceGrad), (gather, forward, Purpose::GatherParam)] {
-        let sum = graph.sum(terms);
-        let total = graph.to_real(sum);
-        let axes = update_axes(sharded, purpose);
-        exposed.push(match hides(job, purpose, &axes, Phase::Update) {
-            None => total,
-            Some(limit) => {
-                // Bucket by bucket: the last one has nothing left to hide behind.
-                let room = graph.sum(behind);
-                let limit = graph.real(limit);
-                let room = graph.mul(room, limit);
-                let left = graph.sub(total, room);
-                let one = graph.int(1);
-                let buckets = graph.max(count, one);
-                let last = graph.div(total, buckets);
-                graph.max(left, last)
-            }
-        });
+        // Bucket by bucket behind one microbatch's compute: the last bucket has nothing left to hide behind.
+        let total = graph.sum(terms);
+        let room = graph.sum(behind);
+        let limit = graph.real(overlap_limit(job, purpose));
+        let room = graph.mul(room, limit);
+        let left = graph.sub(total, room);
+        let one = graph.int(1);
+        let buckets = graph.max(count, one);
+        let last = graph.div(total, buckets);
+        exposed.push(graph.max(left, last));
     }
     let exposed = graph.sum(exposed);
+    let exposed = graph.to_real(exposed);
     let update = graph.add(optimizer, exposed);
     StageRoots { params, gathered, grads, state, activations, transient, total, update, optimizer, exposed }
 }
 
-/// The axes of the first collective of an update with this purpose: overlaps are stated per axis.
-fn update_axes(sharded: &ShardedGraph, purpose: Purpose) -> Vec<crate::layout::AxisId> {
-    let steps = sharded.units.iter().flat_map(|u| &u.update);
-    let of = steps.filter_map(|s| match &sharded.flow[*s].kind {
-        crate::partition::StepKind::Collective(c) if c.purpose == purpose => Some(c.axes.to_vec()),
-        _ => None,
-    });
-    of.max_by_key(Vec::len).unwrap_or_default()
+/// The largest share of compute that an overlap of this purpose may use; what none covers is counted apart.
+fn overlap_limit(job: &Job<'_>, purpose: Purpose) -> f64 {
+    let comm = if purpose == Purpose::ReduceGrad { Comm::Reduce } else { Comm::Gather };
+    job.layout.overlaps.iter().filter(|o| o.comm == comm).map(|o| o.limit).fold(0.0, f64::max)
 }
 
 fn hold(job: &Job<'_>) -> Hold {

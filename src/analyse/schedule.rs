@@ -116,6 +116,19 @@ pub fn evaluate<'p>(eval: &mut Evaluator<'p, '_>, item: &PipelineItem<'p>, p: u3
             return None;
         }
     };
+    let lacking = if checked.has_weight_gradients() {
+        Some("schedules that split off the weight gradient")
+    } else if find_function(instance, "versions").is_some() {
+        Some("schedules with several weight versions")
+    } else if (0..chunks).any(|c| !(0..checked.ranks()).any(|s| checked.hosts(s).contains(&c))) {
+        Some("chunks that no rank keeps")
+    } else {
+        None
+    };
+    if let Some(what) = lacking {
+        eval.sink.error(crate::eval::errors::not_supported(what, span));
+        return None;
+    }
     let bubble = pipeline::bubble(&checked);
     let arguments = arguments(instance, &env);
     Some(Schedule { name, arguments, chunks, orders: checked, bubble })

@@ -48,6 +48,8 @@ pub struct Level<'p> {
     pub efficiency: f64,
     /// Connections of one flow.
     pub connections: i64,
+    /// Price of one instance, $/s.
+    pub price: f64,
 }
 
 impl Level<'_> {
@@ -170,6 +172,7 @@ impl<'p> Cluster<'p> {
                         in_network: false,
                         efficiency: 1.0,
                         connections: 1,
+                        price: 0.0,
                     };
                     if let Some(block) = block {
                         level_fields(eval, block, &env, &mut level)?;
@@ -194,6 +197,12 @@ impl<'p> Cluster<'p> {
     /// The innermost level that holds `devices` neighbours starting at a multiple of them.
     pub fn level_of(&self, devices: i64) -> usize {
         self.levels.iter().position(|l| l.devices >= devices).unwrap_or(self.levels.len() - 1)
+    }
+
+    /// Price of all devices and levels, $/s.
+    pub fn price(&self) -> f64 {
+        let levels = self.levels.iter().map(|l| l.price * (self.devices / l.devices) as f64);
+        self.device_field("price") * self.devices as f64 + levels.sum::<f64>()
     }
 
     /// A field of the device in base units; 0 if it is not a known number.
@@ -246,8 +255,9 @@ fn level_fields<'p>(
             ("failed_links", v) if v.as_f64().is_some_and(|x| (0.0..1.0).contains(&x)) => {
                 level.efficiency *= 1.0 - v.as_f64().unwrap_or(0.0);
             }
-            // They change prices and host traffic, which nothing here predicts yet; the values themselves are sound.
-            ("host" | "price" | "power", _) => {}
+            ("price", v) if v.as_f64().is_some_and(|x| x >= 0.0) => level.price = v.as_f64().unwrap_or(0.0),
+            // Host memory and power belong to what is not predicted yet: offload and energy.
+            ("host" | "power", _) => {}
             ("shares" | "measured" | "without", _) => {
                 eval.sink.error(errors::not_supported(&format!("`{name}` of a level"), at));
                 return None;

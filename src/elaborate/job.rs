@@ -42,6 +42,17 @@ impl Settings {
     }
 }
 
+/// How long a job is.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum Length {
+    /// Updates.
+    Steps(f64),
+    /// Tokens.
+    Tokens(f64),
+    /// Sequences.
+    Samples(f64),
+}
+
 /// A free parameter: an input of the graph with its value in the file.
 #[derive(Clone, Debug)]
 pub struct Parameter {
@@ -152,6 +163,8 @@ pub struct Job<'p> {
     pub replicas: expr::Id,
     /// Microbatches of an update on one rank.
     pub microbatches: expr::Id,
+    /// How long the job is, where it says.
+    pub length: Option<Length>,
     /// Axes that shard the batch.
     pub batch_axes: Vec<AxisId>,
     /// Free parameters, in the order of the graph's inputs.
@@ -320,6 +333,7 @@ impl<'p> Builder<'p, '_, '_> {
         let batch = self.count("batch", Base::Seq, None, &mut parameters, &mut point);
         let sequence = self.count("sequence", Base::Tok, None, &mut parameters, &mut point);
         let micro_batch = self.count("micro_batch", Base::Seq, Some(1), &mut parameters, &mut point);
+        let length = self.length();
         let (cluster, (model, model_span), (layout, _)) = (cluster?, model?, layout?);
         let evaluated = layout::evaluate(
             &mut self.eval,
@@ -394,6 +408,7 @@ impl<'p> Builder<'p, '_, '_> {
             micro_batch,
             replicas,
             microbatches,
+            length,
             batch_axes,
             parameters,
             point,
@@ -537,6 +552,31 @@ impl<'p> Builder<'p, '_, '_> {
         point.push(value as f64);
         parameters.push(Parameter { name: field.to_string(), input: id, value, domain: None, span });
         Some(id)
+    }
+
+    /// `steps`, `tokens` or `samples`, the first that is given.
+    fn length(&mut self) -> Option<Length> {
+        if let Some((e, _, _)) = self.values.get("steps_to_target") {
+            self.eval.sink.error(errors::not_supported("a job as long as a curve says", e.span));
+            return None;
+        }
+        let kinds: [(&str, Base, fn(f64) -> Length); 3] = [
+            ("steps", Base::Step, Length::Steps),
+            ("tokens", Base::Tok, Length::Tokens),
+            ("samples", Base::Seq, Length::Samples),
+        ];
+        for (field, base, of) in kinds {
+            let Some((value, span)) = self.field(field) else { continue };
+            let value = self.eval.require(value, &Wanted::Quantity(Unit::base(base)), &format!("`{field}`"), span);
+            match value.as_f64() {
+                Some(n) if n >= 1.0 => return Some(of(n)),
+                Some(n) => {
+                    self.eval.sink.error(errors::not_positive(field, n as i128, span));
+                }
+                None => {}
+            }
+        }
+        None
     }
 
     fn field_place(&self, field: &str) -> Option<Span> {

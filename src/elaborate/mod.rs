@@ -13,7 +13,7 @@ mod numerics;
 mod operators;
 
 pub use cluster::{Cluster, Level};
-pub use job::{AddedItem, Claim, ClaimKind, Duty, DutyKind, Job, Parameter, Settings, elaborate};
+pub use job::{AddedItem, Claim, ClaimKind, Duty, DutyKind, Job, Length, Parameter, Settings, elaborate};
 pub use layout::{PipelineItem, Split};
 pub use model::library_model;
 pub use numerics::{Dtype, Numerics};

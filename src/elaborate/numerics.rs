@@ -86,6 +86,20 @@ impl<'p> Numerics<'p> {
             eval.sink.error(errors::not_supported("an optimizer with one element a row", span));
             return None;
         }
+        if let Some(Value::Func(f)) = optimizer.fields.get("cost") {
+            eval.sink.error(
+                errors::not_supported("an optimizer with a cost of its own", span).label(f.decl.span, "this cost"),
+            );
+            return None;
+        }
+        if precision.fields.get("scale").is_some_and(|v| v.as_word() != Some("none")) {
+            eval.sink.error(errors::not_supported("scaled number formats", span));
+            return None;
+        }
+        if formats.get("compute").map(|d: &Dtype<'p>| &d.name) != formats.get("grad_compute").map(|d| &d.name) {
+            eval.sink.error(errors::not_supported("a backward that computes in another format than the forward", span));
+            return None;
+        }
         let flops_per_param = optimizer.fields.get("flops_per_param").and_then(Value::as_f64).unwrap_or(0.0);
         let precision = precision.name.to_string();
         Some(Self { formats, precision, optimizer: Rc::clone(optimizer), tensors, flops_per_param })

@@ -15,7 +15,7 @@ use crate::analyse::claims::Verdict;
 use crate::analyse::group::outermost_level;
 use crate::analyse::roots::StageValues;
 use crate::analyse::stage::by_unit;
-use crate::elaborate::{ClaimKind, Settings};
+use crate::elaborate::{ClaimKind, Length, Settings};
 use crate::hir::Program;
 use crate::layout::{Action, AttentionMethod, AxisId, Class, Comm, Hold, RecomputeWhat, SelectorPart};
 use crate::source::Sources;
@@ -176,9 +176,21 @@ fn training(c: &Compiled<'_>) -> TrainingInfo {
         micro_batch: whole(c.job.micro_batch),
         microbatches: whole(c.job.microbatches),
         replicas: whole(c.job.replicas),
+        steps: steps(c),
         precision: formats.collect(),
         optimizer: c.job.numerics.optimizer.name.to_string(),
     }
+}
+
+/// Updates of the whole job, the last one perhaps not full.
+fn steps(c: &Compiled<'_>) -> Option<u64> {
+    let (batch, sequence) = (c.value(c.job.batch), c.value(c.job.sequence));
+    let steps = match c.job.length? {
+        Length::Steps(n) => n,
+        Length::Samples(n) => n / batch,
+        Length::Tokens(n) => n / (batch * sequence),
+    };
+    Some(steps.ceil() as u64)
 }
 
 fn pipeline(c: &Compiled<'_>) -> PipelineInfo {

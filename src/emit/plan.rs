@@ -251,6 +251,8 @@ pub struct TrainingInfo {
     pub microbatches: u64,
     /// Replicas of the model that take different sequences.
     pub replicas: u64,
+    /// Updates of the whole job, where it says how long it is.
+    pub steps: Option<u64>,
     /// Class to dtype name: `param`, `act`, `compute`, `accumulate`, `grad`, `reduce`, `gather`, `master`, `state`, `logits`.
     pub precision: BTreeMap<String, String>,
     /// The optimizer.

@@ -263,6 +263,7 @@ impl<'p> Evaluator<'p, '_> {
                 }
                 _ => Value::Error(self.sink.reported()),
             },
+            (Kind::Precision, "scale") => Value::word("none"),
             (Kind::Precision, name) => {
                 let follow = match name {
                     "grad_compute" => "compute",

@@ -144,6 +144,7 @@ pub(crate) fn plan(
             micro_batch,
             microbatches,
             replicas,
+            steps: None,
             precision: bf16_mixed(),
             optimizer: "AdamW".into(),
         },

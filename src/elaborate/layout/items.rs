@@ -50,6 +50,13 @@ impl<'p> Builder<'p, '_, '_, '_> {
         let mut ok = true;
         for flat in items {
             let span = flat.item.span;
+            if let Some(what) = whole_layout_only(&flat.item.kind)
+                && !flat.scopes.is_empty()
+            {
+                self.unsupported(&format!("`{what}` for part of the model"), span);
+                ok = false;
+                continue;
+            }
             let done = match &flat.item.kind {
                 ItemKind::Mesh(_) | ItemKind::Axis { .. } | ItemKind::Let(_) => Some(()),
                 ItemKind::Shard { dims, classes, axes, otherwise, block } => {
@@ -99,11 +106,22 @@ impl<'p> Builder<'p, '_, '_, '_> {
             };
             ok &= done.is_some();
         }
+        if let Some(span) = self.unlike_param_stores() {
+            self.unsupported("parameters stored in different ways in different regions", span);
+            ok = false;
+        }
         let pipeline = match pipeline {
             None => None,
             Some((axes, fields, flat)) => Some(self.pipeline(&axes, &fields, flat)?),
         };
         ok.then_some(pipeline)
+    }
+
+    /// A `store param` whose `hold` or `prefetch` differs from another's.
+    fn unlike_param_stores(&self) -> Option<Span> {
+        let mut params = self.layout.stores.iter().filter(|s| s.class == Class::Param);
+        let first = params.next()?;
+        params.find(|s| s.hold != first.hold || s.prefetch != first.prefetch).map(|s| s.span)
     }
 
     fn unsupported(&mut self, what: &str, span: Span) -> Option<()> {
@@ -295,6 +313,13 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 }
             };
             for comm in list {
+                if comm == Comm::Reshard {
+                    return self.unsupported("hiding the reshards of activations", name.span);
+                }
+                if comm == Comm::P2p && !(forward && backward && limit >= 1.0) {
+                    return self
+                        .unsupported("hiding messages between stages in one direction or in part", flat.item.span);
+                }
                 let axes = axes.clone();
                 self.layout.overlaps.push(Overlap { comm, axes, forward, backward, limit, span: flat.item.span });
             }
@@ -467,6 +492,21 @@ impl<'p> Builder<'p, '_, '_, '_> {
         }
         Some(out)
     }
+}
+
+/// The keyword of an item that speaks of the whole layout here, though the language lets it stand in an `in`.
+fn whole_layout_only(item: &ItemKind) -> Option<&'static str> {
+    Some(match item {
+        ItemKind::Overlap { .. } => "overlap",
+        ItemKind::Reduce { .. } => "reduce",
+        ItemKind::Pad { .. } => "pad",
+        ItemKind::Via { .. } => "via",
+        ItemKind::Place { .. } => "place",
+        ItemKind::Mesh(_) => "mesh",
+        ItemKind::Axis { .. } => "axis",
+        ItemKind::Pipeline { .. } => "pipeline",
+        _ => return None,
+    })
 }
 
 /// A single name, whether an identifier or a keyword used as one.

@@ -3,10 +3,11 @@
 use super::super::plan::CollectiveInfo;
 use super::time::busiest;
 use crate::analyse::Compiled;
+use crate::analyse::costs::hides;
 use crate::analyse::roots::StageValues;
 use crate::analyse::{StepCost, UnitCosts};
 use crate::expr;
-use crate::partition::{Collective, CollectiveKind, Purpose, StepKind};
+use crate::partition::{Collective, CollectiveKind, Phase, Purpose, StepKind};
 use crate::source::Sources;
 
 pub(super) fn collectives(
@@ -36,9 +37,11 @@ pub(super) fn collectives(
                 }
             }
         }
-        let exposed = update_share(c, stages, s);
+        let share = update_share(c, stages, s);
         for cost in &costs.update {
             if let StepKind::Collective(x) = &c.sharded.flow[cost.step].kind {
+                let overlapped = hides(&c.job, x.purpose, &x.axes, Phase::Update).is_some();
+                let exposed = if overlapped { share } else { 1.0 };
                 add(c, x, cost, units, exposed, sources, levels, &mut out);
             }
         }
@@ -62,11 +65,15 @@ fn exposed_share(c: &Compiled<'_>, steps: &[StepCost], hidden: f64) -> f64 {
     if all > 0.0 { (1.0 - hidden / all).clamp(0.0, 1.0) } else { 1.0 }
 }
 
-/// The same of what an update sends.
+/// The same of what an update sends and the layout overlaps; what it does not is exposed whole.
 fn update_share(c: &Compiled<'_>, stages: &[StageValues], s: usize) -> f64 {
-    let units = &c.facts.stages[s].units;
-    let all: f64 = c.costs.iter().zip(units).map(|(u, n)| (c.value(u.reduce) + c.value(u.gather)) * *n as f64).sum();
-    if all > 0.0 { (stages[s].exposed / all).clamp(0.0, 1.0) } else { 1.0 }
+    let facts = &c.facts.stages[s];
+    let sum = |of: fn(&UnitCosts) -> expr::Id, counts: &[i64]| -> f64 {
+        c.costs.iter().zip(counts).map(|(u, n)| c.value(of(u)) * *n as f64).sum()
+    };
+    let overlapped = sum(|u| u.reduce, &facts.units) + sum(|u| u.gather, &facts.units);
+    let bare = sum(|u| u.bare, &facts.units) + sum(|u| u.tied, &facts.copies);
+    if overlapped > 0.0 { ((stages[s].exposed - bare) / overlapped).clamp(0.0, 1.0) } else { 1.0 }
 }
 
 #[expect(clippy::too_many_arguments, reason = "one call site each, and no two belong together")]

@@ -6,7 +6,7 @@ use super::page::{Line, Page, Weight, name};
 use crate::emit::plan::Plan;
 use std::fmt::Write;
 
-/// Tokens of the run that time and money are also given for.
+/// Tokens that time and money are also given for, where a job does not say how long it is.
 const RUN_TOKENS: f64 = 1e12;
 
 pub(super) fn write(plan: &Plan, page: &mut Page) {
@@ -77,7 +77,10 @@ fn verdict(plan: &Plan) -> String {
 
 fn money(plan: &Plan, page: &mut Page) {
     let tokens = plan.training.batch as f64 * plan.training.sequence as f64;
-    let steps = (RUN_TOKENS / tokens).ceil();
+    let (steps, run) = match plan.training.steps {
+        Some(n) => (n as f64, String::new()),
+        None => ((RUN_TOKENS / tokens).ceil(), "1 Ttok = ".into()),
+    };
     let price = plan.time.price;
     let mut line = if price > 0.0 {
         format!("  {}/step   {}/Mtok", dollars(price), dollars(price / tokens * 1e6))
@@ -86,7 +89,7 @@ fn money(plan: &Plan, page: &mut Page) {
     };
     if steps.is_finite() && steps >= 1.0 {
         let time = duration(steps * plan.time.step);
-        let _ = write!(line, "   1 Ttok = {} steps = {time}", grouped(steps as u64));
+        let _ = write!(line, "   {run}{} steps = {time}", grouped(steps as u64));
         if price > 0.0 {
             let _ = write!(line, " = {}", dollars(steps * price));
         }

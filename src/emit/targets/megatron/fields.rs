@@ -108,7 +108,7 @@ const TRAINING: &[Field] = &[
 
 /// Left to a person: a plan says nothing of data and learning rate. These run as they are, on random tokens.
 const OPEN: &[Field] = &[
-    ("--train-iters", |_| one(100)),
+    ("--train-iters", |c| one(c.plan.training.steps.unwrap_or(100))),
     ("--lr", |_| one("3e-4")),
     ("--min-lr", |_| one("3e-5")),
     ("--lr-decay-style", |_| one("cosine")),
