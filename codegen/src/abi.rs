@@ -2,7 +2,8 @@
 //!
 //! `parc_codegen_version` first; only if it is the caller's own [`parc::emit::evaluator::ABI`], the rest:
 //! `parc_codegen_compile` gives a kernel, or null and a text; `parc_codegen_run` evaluates points and may run on many
-//! threads at once; `parc_codegen_free` and `parc_codegen_free_text` take back what `compile` gave.
+//! threads at once; `parc_codegen_ir` gives the code as text; `parc_codegen_free` and `parc_codegen_free_text` take back
+//! what the others gave.
 #![expect(unsafe_code, reason = "the border to C: pointers come from a caller in another library")]
 
 use crate::Kernel;
@@ -29,9 +30,36 @@ pub unsafe extern "C" fn parc_codegen_compile(bytes: *const u8, length: usize, e
         Ok(kernel) => Box::into_raw(Box::new(kernel)),
         Err(reason) => {
             if !error.is_null() {
-                let text = CString::new(reason.replace('\0', " ")).unwrap_or_default();
                 // SAFETY: the caller gives a place for a pointer, which takes the text over.
-                unsafe { error.write(text.into_raw()) };
+                unsafe { error.write(text(&reason)) };
+            }
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// A text the caller frees.
+fn text(text: &str) -> *mut c_char {
+    CString::new(text.replace('\0', " ")).unwrap_or_default().into_raw()
+}
+
+/// The LLVM IR of a graph in the format of [`parc::expr::wire`], as text. Null if there is none, with the reason in
+/// `error`.
+///
+/// # Safety
+/// As of [`parc_codegen_compile`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn parc_codegen_ir(bytes: *const u8, length: usize, error: *mut *mut c_char) -> *mut c_char {
+    // SAFETY: the caller gives `length` readable bytes; a null pointer is replaced before.
+    let bytes = if bytes.is_null() { &[][..] } else { unsafe { std::slice::from_raw_parts(bytes, length) } };
+    let result = catch_unwind(AssertUnwindSafe(|| Kernel::ir(bytes)))
+        .unwrap_or_else(|_| Err("the back end failed; this is a bug in parc".to_owned()));
+    match result {
+        Ok(ir) => text(&ir),
+        Err(reason) => {
+            if !error.is_null() {
+                // SAFETY: the caller gives a place for a pointer, which takes the text over.
+                unsafe { error.write(text(&reason)) };
             }
             std::ptr::null_mut()
         }
@@ -73,7 +101,7 @@ pub unsafe extern "C" fn parc_codegen_free(kernel: *mut Kernel) {
 /// Frees a text. Null is nothing.
 ///
 /// # Safety
-/// `text` is from [`parc_codegen_compile`] and not freed yet.
+/// `text` is from [`parc_codegen_compile`] or [`parc_codegen_ir`] and not freed yet.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn parc_codegen_free_text(text: *mut c_char) {
     if !text.is_null() {

@@ -6,7 +6,7 @@ use inkwell::OptimizationLevel;
 use inkwell::context::Context;
 use inkwell::execution_engine::ExecutionEngine;
 use inkwell::targets::{InitializationConfig, Target, TargetMachine};
-use parc::expr::wire;
+use parc::expr::{Graph, Id, wire};
 
 /// Larger graphs would compile for minutes; the interpreter serves them.
 const MOST_NODES: usize = 100_000;
@@ -24,15 +24,8 @@ pub struct Kernel {
 impl Kernel {
     /// Compiles the bytes of a graph for this machine.
     pub fn compile(bytes: &[u8]) -> Result<Self, String> {
-        let (graph, roots) = wire::decode(bytes).map_err(|e| e.to_string())?;
-        if graph.len() > MOST_NODES {
-            return Err(format!("a graph of {} nodes, at most {MOST_NODES} are compiled", graph.len()));
-        }
-        Target::initialize_native(&InitializationConfig::default())?;
-        let cpu = Cpu {
-            name: TargetMachine::get_host_cpu_name().to_string(),
-            features: TargetMachine::get_host_cpu_features().to_string(),
-        };
+        let (graph, roots) = decode(bytes)?;
+        let cpu = cpu()?;
         let context = Box::new(Context::create());
         // SAFETY: the context is on the heap, is dropped after the engine, and nothing else borrowed from it is kept.
         let borrowed: &'static Context = unsafe { &*std::ptr::from_ref(&*context) };
@@ -45,9 +38,35 @@ impl Kernel {
         Ok(Kernel { evaluate, _engine: engine, _context: context })
     }
 
+    /// The LLVM IR of the bytes of a graph, as it is compiled for this machine.
+    pub fn ir(bytes: &[u8]) -> Result<String, String> {
+        let (graph, roots) = decode(bytes)?;
+        let context = Context::create();
+        let module = ir::module(&context, &graph, &roots, &cpu()?).map_err(|e| e.to_string())?;
+        module.verify().map_err(|e| e.to_string())?;
+        Ok(module.print_to_string().to_string())
+    }
+
     /// Runs the kernel; the pointers are as in [`crate::abi::parc_codegen_run`], whose caller answers for them.
     pub(crate) fn evaluate(&self, n: i64, columns: *const *const f64, out: *const *mut f64) -> i32 {
         // SAFETY: the code lives as long as `self`; the pointers are the caller's promise.
         unsafe { (self.evaluate)(n, columns, out) }
     }
+}
+
+fn decode(bytes: &[u8]) -> Result<(Graph, Vec<Id>), String> {
+    let (graph, roots) = wire::decode(bytes).map_err(|e| e.to_string())?;
+    if graph.len() > MOST_NODES {
+        return Err(format!("a graph of {} nodes, at most {MOST_NODES} are compiled", graph.len()));
+    }
+    Ok((graph, roots))
+}
+
+/// This machine.
+fn cpu() -> Result<Cpu, String> {
+    Target::initialize_native(&InitializationConfig::default())?;
+    Ok(Cpu {
+        name: TargetMachine::get_host_cpu_name().to_string(),
+        features: TargetMachine::get_host_cpu_features().to_string(),
+    })
 }

@@ -8,7 +8,7 @@ use crate::analyse::Compiled;
 use crate::diagnostics::{Applicability, Code, Diagnostic, Severity};
 use crate::emit::assemble::{MAX_RANKS, Ranks};
 use crate::emit::targets::{TARGETS, TargetError, Where};
-use crate::emit::{launchers, plan_json, targets};
+use crate::emit::{evaluator, launchers, plan_json, targets};
 use crate::layout::{Action, Class, Comm};
 use crate::resolve::errors::nearest;
 use crate::source::Span;
@@ -48,6 +48,8 @@ enum Emit {
     Graph,
     /// The expression graph of memory and time
     Expressions,
+    /// The code LLVM compiles of the expression graph
+    LlvmIr,
 }
 
 /// Where the things a target may object to are written.
@@ -130,6 +132,7 @@ pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
             Some(Emit::Plan) => text = plan_with_ranks(&mut p).map(|x| plan_json(&x.plan)),
             Some(Emit::Graph) => text = graph_text(&mut p, id),
             Some(Emit::Expressions) => text = expression_text(&mut p, id),
+            Some(Emit::LlvmIr) => text = llvm_text(&mut p, id),
             None => built = launch(&mut p, args),
         }
     }
@@ -173,6 +176,20 @@ fn expression_text(p: &mut Project, id: crate::hir::DeclId) -> Option<String> {
     let (live, roots) = c.graph.live(&c.roots.all());
     let names: Vec<_> = roots.iter().map(|r| format!("%{}", r.0)).collect();
     Some(format!("{live}\n// roots: {}", names.join(" ")))
+}
+
+fn llvm_text(p: &mut Project, id: crate::hir::DeclId) -> Option<String> {
+    let c = crate::driver::compile(&p.program, &p.sources, id, &p.settings, &mut p.sink)?;
+    let (live, roots) = c.graph.live(&c.roots.all());
+    match evaluator::llvm_ir(&live, &roots) {
+        Ok(ir) => Some(ir),
+        Err(why) => {
+            let d =
+                Diagnostic::new(Code::NotSupported, format!("no compiled evaluator: {why}"), c.job.span, "this job");
+            p.sink.error(d.help("every number is the same from the interpreter: `parc plan`"));
+            None
+        }
+    }
 }
 
 fn launch(p: &mut Project, args: &Arguments) -> Option<String> {

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 type Version = unsafe extern "C" fn() -> u32;
 type Compile = unsafe extern "C" fn(*const u8, usize, *mut *mut c_char) -> *mut c_void;
 type Run = unsafe extern "C" fn(*const c_void, i64, *const *const f64, *const *mut f64) -> i32;
+type Ir = unsafe extern "C" fn(*const u8, usize, *mut *mut c_char) -> *mut c_char;
 type Free = unsafe extern "C" fn(*mut c_void);
 type FreeText = unsafe extern "C" fn(*mut c_char);
 
@@ -18,6 +19,7 @@ type FreeText = unsafe extern "C" fn(*mut c_char);
 struct Functions {
     compile: Compile,
     run: Run,
+    ir: Ir,
     free: Free,
     free_text: FreeText,
 }
@@ -44,24 +46,44 @@ impl Drop for Code {
     }
 }
 
+/// The library's functions, opened at the first call.
+fn library() -> Result<Functions, Unavailable> {
+    static LIBRARY: OnceLock<Result<Functions, Unavailable>> = OnceLock::new();
+    LIBRARY.get_or_init(|| open(places())).clone()
+}
+
 /// Compiles the bytes of a graph of so many inputs and roots.
 pub(super) fn compile(bytes: &[u8], inputs: usize, roots: usize) -> Result<Code, Unavailable> {
-    static LIBRARY: OnceLock<Result<Functions, Unavailable>> = OnceLock::new();
-    let functions = LIBRARY.get_or_init(|| open(places())).clone()?;
+    let functions = library()?;
     let mut text = std::ptr::null_mut();
     // SAFETY: the version was checked; the pointers are to `bytes` and to `text`.
     let kernel = unsafe { (functions.compile)(bytes.as_ptr(), bytes.len(), &raw mut text) };
     if !kernel.is_null() {
         return Ok(Code { kernel, functions, inputs, roots });
     }
+    Err(Unavailable::Refused(take(functions, text).unwrap_or_else(|| "no reason given".to_owned())))
+}
+
+/// The LLVM IR of the bytes of a graph.
+pub(super) fn ir(bytes: &[u8]) -> Result<String, Unavailable> {
+    let functions = library()?;
+    let mut error = std::ptr::null_mut();
+    // SAFETY: the version was checked; the pointers are to `bytes` and to `error`.
+    let text = unsafe { (functions.ir)(bytes.as_ptr(), bytes.len(), &raw mut error) };
+    let reason = || take(functions, error).unwrap_or_else(|| "no reason given".to_owned());
+    take(functions, text).ok_or_else(|| Unavailable::Refused(reason()))
+}
+
+/// A text the library gave, which is freed; none where it is null.
+fn take(functions: Functions, text: *mut c_char) -> Option<String> {
     if text.is_null() {
-        return Err(Unavailable::Refused("no reason given".to_owned()));
+        return None;
     }
     // SAFETY: a text that is not null is a C string until it is freed.
-    let reason = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
-    // SAFETY: it is from `compile` and this is its only `free_text`.
+    let owned = unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned();
+    // SAFETY: it is from the library and this is its only `free_text`.
     unsafe { (functions.free_text)(text) };
-    Err(Unavailable::Refused(reason))
+    Some(owned)
 }
 
 impl Code {
@@ -124,6 +146,7 @@ fn functions(path: &Path) -> Result<Result<Functions, Unavailable>, libloading::
         Ok(Ok(Functions {
             compile: *library.get::<Compile>(b"parc_codegen_compile\0")?,
             run: *library.get::<Run>(b"parc_codegen_run\0")?,
+            ir: *library.get::<Ir>(b"parc_codegen_ir\0")?,
             free: *library.get::<Free>(b"parc_codegen_free\0")?,
             free_text: *library.get::<FreeText>(b"parc_codegen_free_text\0")?,
         }))

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 /// What the library must answer to `parc_codegen_version`: its C interface (high half), the format and meaning of
 /// graphs (low half).
-pub const ABI: u32 = (1 << 16) | wire::VERSION;
+pub const ABI: u32 = (2 << 16) | wire::VERSION;
 
 /// Names the back end's library, where it is not beside the program: a path.
 pub const LIBRARY_VARIABLE: &str = "PARC_CODEGEN";
@@ -56,6 +56,17 @@ impl fmt::Display for Unavailable {
 }
 
 impl std::error::Error for Unavailable {}
+
+/// The LLVM IR that evaluates `roots` on this machine, as text.
+pub fn llvm_ir(graph: &Graph, roots: &[Id]) -> Result<String, Unavailable> {
+    if let Some(id) = graph.exact_only(roots) {
+        return Err(Unavailable::ExactOnly(id));
+    }
+    #[cfg(feature = "llvm")]
+    return library::ir(&wire::encode(graph, roots));
+    #[cfg(not(feature = "llvm"))]
+    Err(Unavailable::NotBuilt)
+}
 
 /// A compiled evaluator. It can be used from many threads at once.
 #[derive(Debug)]
@@ -118,6 +129,15 @@ mod tests {
             Err(why) => assert!(!why.to_string().is_empty()),
         }
         assert!((expected[0][18] - 7.0 * 19.0 / 7.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_code_can_be_read() {
+        let (g, roots) = graph();
+        match super::llvm_ir(&g, &roots) {
+            Ok(ir) => assert!(ir.contains("@parc_evaluate(") && ir.contains("<8 x double>"), "{ir}"),
+            Err(why) => assert!(!why.to_string().is_empty()),
+        }
     }
 
     #[test]
