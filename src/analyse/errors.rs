@@ -113,7 +113,8 @@ pub(super) fn split(why: &SplitError, units: &[(String, i64, bool)], p: u32, per
 
 fn lost(sum: u64, units: u64) -> String {
     if sum < units {
-        format!("{} units would be", units - sum)
+        let n = units - sum;
+        format!("{n} unit{} would be", if n == 1 { "" } else { "s" })
     } else {
         format!("{} units too many, none may be", sum - units)
     }
@@ -219,14 +220,28 @@ pub(super) fn mesh(
     }
 }
 
-pub(super) fn division(a: i64, b: i64, text: &str, span: Span, factors: &str) -> Diagnostic {
-    let d = Diagnostic::new(
+pub(super) fn division(
+    a: i64,
+    b: i64,
+    text: &str,
+    span: Span,
+    factors: &str,
+    legal: &[(&str, Vec<i64>)],
+) -> Diagnostic {
+    let mut d = Diagnostic::new(
         Code::InexactDivision,
-        format!("{a} does not divide by {b}"),
+        format!("`{text}` is not a whole number: {a} does not divide by {b}"),
         span,
-        format!("`{text}` must be whole, {a} / {b} = {:.2}", a as f64 / b as f64),
+        format!("{a} / {b} = {:.2}", a as f64 / b as f64),
     );
-    if factors.is_empty() { d } else { d.note(format!("here {factors}")) }
+    if !factors.is_empty() {
+        d = d.note(format!("here {factors}"));
+    }
+    for (name, values) in legal.iter().filter(|(_, v)| !v.is_empty()) {
+        let values = values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        d = d.help(format!("{name} may be {values}"));
+    }
+    d
 }
 
 pub(super) fn place(axis: &str, size: i64, stride: i64, level: &str, devices: i64, span: Span) -> Diagnostic {

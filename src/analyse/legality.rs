@@ -5,7 +5,7 @@
 
 use super::errors;
 use crate::diagnostics::{Diagnostic, Sink};
-use crate::elaborate::{Duty, DutyKind, Job};
+use crate::elaborate::{Duty, DutyKind, Job, Parameter};
 use crate::expr;
 use crate::graph::DimId;
 use crate::layout::AxisId;
@@ -21,13 +21,11 @@ pub fn check_mesh(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, sink: &
     for duty in &broken {
         if let DutyKind::Division { a, b } = duty.kind {
             let (a, b) = (read(a) as i64, read(b) as i64);
-            let factors: Vec<_> = job
-                .parameters
-                .iter()
-                .filter(|p| p.value > 1 && b % p.value == 0)
-                .map(|p| format!("{} = {}", p.name, p.value))
-                .collect();
-            sink.error(errors::division(a, b, sources.snippet(duty.span), duty.span, &factors.join(", ")));
+            let factors: Vec<_> = job.parameters.iter().filter(|p| p.value > 1 && b % p.value == 0).collect();
+            let text: Vec<_> = factors.iter().map(|p| format!("{} = {}", p.name, p.value)).collect();
+            let legal: Vec<_> =
+                factors.iter().map(|p| (p.name.as_str(), legal_values(job, graph, duty.cond, p))).collect();
+            sink.error(errors::division(a, b, sources.snippet(duty.span), duty.span, &text.join(", "), &legal));
             sound = false;
         }
     }
@@ -119,6 +117,21 @@ pub fn check_sharding(
         sink.error(errors::indivisible(&dims, &text.join(", "), product, &legal, &axis, place, rule));
     }
     sound
+}
+
+/// Values of one parameter near its own for which a condition holds, everything else as it is.
+fn legal_values(job: &Job<'_>, graph: &expr::Graph, cond: expr::Id, p: &Parameter) -> Vec<i64> {
+    let Some(at) = job.parameters.iter().position(|q| q.input == p.input) else { return Vec::new() };
+    let tried: Vec<i64> = match &p.domain {
+        Some(list) => list.clone(),
+        None => (1..=(4 * p.value).min(4_096)).collect(),
+    };
+    let mut point = job.point.clone();
+    let holds = |v: &i64| {
+        point[at] = *v as f64;
+        graph.eval(&point, &[cond])[0] != 0.0
+    };
+    around(&tried.into_iter().filter(holds).collect::<Vec<_>>(), p.value)
 }
 
 /// Up to two values on each side of `at`.

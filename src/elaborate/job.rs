@@ -560,16 +560,17 @@ impl<'p> Builder<'p, '_, '_> {
             self.eval.sink.error(errors::not_supported("a job as long as a curve says", e.span));
             return None;
         }
-        let kinds: [(&str, Base, fn(f64) -> Length); 3] = [
-            ("steps", Base::Step, Length::Steps),
-            ("tokens", Base::Tok, Length::Tokens),
-            ("samples", Base::Seq, Length::Samples),
-        ];
-        for (field, base, of) in kinds {
+        for (field, base) in [("steps", Base::Step), ("tokens", Base::Tok), ("samples", Base::Seq)] {
             let Some((value, span)) = self.field(field) else { continue };
             let value = self.eval.require(value, &Wanted::Quantity(Unit::base(base)), &format!("`{field}`"), span);
             match value.as_f64() {
-                Some(n) if n >= 1.0 => return Some(of(n)),
+                Some(n) if n >= 1.0 => {
+                    return Some(match field {
+                        "steps" => Length::Steps(n),
+                        "tokens" => Length::Tokens(n),
+                        _ => Length::Samples(n),
+                    });
+                }
                 Some(n) => {
                     self.eval.sink.error(errors::not_positive(field, n as i128, span));
                 }

@@ -263,7 +263,7 @@ impl<'p> Evaluator<'p, '_> {
                 }
                 _ => Value::Error(self.sink.reported()),
             },
-            (Kind::Precision, "scale") => Value::word("none"),
+            (Kind::Precision, "scale") | (Kind::Optimizer, "cost") => Value::word("none"),
             (Kind::Precision, name) => {
                 let follow = match name {
                     "grad_compute" => "compute",
@@ -283,7 +283,6 @@ impl<'p> Evaluator<'p, '_> {
             (Kind::Device, "sms") => Value::int(1),
             (Kind::Dtype, "computes_as") => Value::word("self"),
             (Kind::Optimizer, "shape") => Value::word("full"),
-            (Kind::Optimizer, "cost") => Value::word("none"),
             _ => zero(field.ty),
         }
     }
