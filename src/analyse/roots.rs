@@ -9,7 +9,7 @@ use super::stage::{Facts, PathFacts, StageFacts};
 use crate::elaborate::Job;
 use crate::expr::{self, Input, Node};
 use crate::layout::{Class, Comm, Hold};
-use crate::partition::{Purpose, ShardedGraph};
+use crate::partition::{Purpose, ShardedGraph, ShardedParam};
 
 /// Distinct stages held as inputs.
 pub const KINDS: usize = 8;
@@ -151,7 +151,7 @@ fn path_time(path: &[Vec<expr::Id>; 4], costs: &[UnitCosts], graph: &mut expr::G
     graph.to_real(sum)
 }
 
-/// Elements of one unit's parameters: in use, and at rest as parameter, gradient and state.
+/// Elements of parameters: in use, and at rest as parameter, gradient and state.
 struct Elements {
     used: expr::Id,
     param: expr::Id,
@@ -159,26 +159,8 @@ struct Elements {
     state: expr::Id,
 }
 
-fn elements(sharded: &ShardedGraph, unit: usize, graph: &mut expr::Graph) -> Elements {
-    let params = &sharded.units[unit].params;
-    let mut sum = |of: fn(&crate::partition::ShardedParam) -> expr::Id| {
-        let s = graph.sum(params.iter().map(of));
-        graph.to_real(s)
-    };
-    Elements {
-        used: sum(|p| p.elements),
-        param: sum(|p| p.rest_param),
-        grad: sum(|p| p.rest_grad),
-        state: sum(|p| p.rest_state),
-    }
-}
-
-/// Elements of the tied parameters `unit` uses and another owns.
-fn tied(sharded: &ShardedGraph, unit: usize, graph: &mut expr::Graph) -> Elements {
-    let uses = |p: &&crate::partition::ShardedParam| p.users.contains(&(unit as u32));
-    let others = sharded.units.iter().enumerate().filter(|(owner, _)| *owner != unit);
-    let params: Vec<_> = others.flat_map(|(_, u)| u.params.iter().filter(uses)).collect();
-    let mut sum = |of: fn(&crate::partition::ShardedParam) -> expr::Id| {
+fn elements(params: &[&ShardedParam], graph: &mut expr::Graph) -> Elements {
+    let mut sum = |of: fn(&ShardedParam) -> expr::Id| {
         let s = graph.sum(params.iter().map(|p| of(p)));
         graph.to_real(s)
     };
@@ -188,6 +170,12 @@ fn tied(sharded: &ShardedGraph, unit: usize, graph: &mut expr::Graph) -> Element
         grad: sum(|p| p.rest_grad),
         state: sum(|p| p.rest_state),
     }
+}
+
+/// The tied parameters `unit` uses and another owns.
+fn tied(sharded: &ShardedGraph, unit: usize) -> Vec<&ShardedParam> {
+    let others = sharded.units.iter().enumerate().filter(|(owner, _)| *owner != unit);
+    others.flat_map(|(_, u)| &u.params).filter(|p| p.users.contains(&(unit as u32))).collect()
 }
 
 fn stage_roots<'p>(
@@ -210,8 +198,8 @@ fn stage_roots<'p>(
         let (count, live, copy) = (inputs.units[u], inputs.live[u], inputs.copies[u]);
         let none = graph.int(0);
         let present = graph.lt(none, count);
-        let own = elements(sharded, u, graph);
-        let shared = tied(sharded, u, graph);
+        let own = elements(&sharded.units[u].params.iter().collect::<Vec<_>>(), graph);
+        let shared = elements(&tied(sharded, u), graph);
         let mut add = |list: &mut Vec<expr::Id>, own: expr::Id, shared: expr::Id| {
             list.push(graph.mul(count, own));
             list.push(graph.mul(copy, shared));

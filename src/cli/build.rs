@@ -9,7 +9,7 @@ use crate::diagnostics::{Applicability, Code, Diagnostic, Severity};
 use crate::emit::assemble::{MAX_RANKS, Ranks};
 use crate::emit::targets::{TARGETS, TargetError, Where};
 use crate::emit::{evaluator, launchers, plan_json, targets};
-use crate::layout::{Action, Class, Comm};
+use crate::layout::Action;
 use crate::resolve::errors::nearest;
 use crate::source::Span;
 use clap::{Args, ValueEnum};
@@ -81,26 +81,8 @@ impl Places {
         });
         list.extend(shard.map(|r| (Where::Shard, r.span)));
         list.extend(layout.attention.first().map(|a| (Where::Attention, a.span)));
-        for s in &layout.stores {
-            let name = match s.class {
-                Class::Param => "param",
-                Class::Grad => "grad",
-                Class::State => "state",
-                Class::Master => "master",
-                Class::Act => "act",
-                Class::Kv => "kv",
-            };
-            list.push((Where::Store(name.into()), s.span));
-        }
-        for o in &layout.overlaps {
-            let name = match o.comm {
-                Comm::Gather => "gather",
-                Comm::Reduce => "reduce",
-                Comm::P2p => "p2p",
-                Comm::Reshard => "reshard",
-            };
-            list.push((Where::Overlap(name), o.span));
-        }
+        list.extend(layout.stores.iter().map(|s| (Where::Store(s.class.name().into()), s.span)));
+        list.extend(layout.overlaps.iter().map(|o| (Where::Overlap(o.comm.name()), o.span)));
         list.extend(layout.recompute.first().map(|r| (Where::Recompute, r.span)));
         list.extend(layout.pads.iter().map(|p| (Where::Pad(p.dim.clone()), p.span)));
         if let Some(p) = &c.job.pipeline {
@@ -137,7 +119,6 @@ pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
         }
     }
     let list = std::mem::take(&mut p.sink).finish();
-    // A layout that does not fit is not launched; a claim that fails is the user's to judge.
     let outcome = project::report(&p.sources, &list, common);
     if let Some(text) = text {
         super::print(&format!("{}\n", text.trim_end()));
@@ -209,7 +190,8 @@ fn launch(p: &mut Project, args: &Arguments) -> Option<String> {
         return None;
     };
     let Planned { plan, places, .. } = plan_with_ranks(p)?;
-    if !plan.memory.fits {
+    // What does not fit or is required in vain is not launched; an expectation that fails is the user's to judge.
+    if !plan.memory.fits || plan.claims.iter().any(|c| c.kind == "require" && !c.holds) {
         return None;
     }
     let program = match (target.program)(&plan) {

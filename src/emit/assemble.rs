@@ -277,7 +277,7 @@ fn layout(c: &Compiled<'_>, sources: &Sources, levels: &[String]) -> LayoutInfo 
         // An axis of one rank splits nothing.
         let over: Vec<_> = s.axes.iter().filter(|a| c.value(l.axis(**a).size) > 1.0).map(name).collect();
         if !over.is_empty() {
-            stored.insert(class_name(s.class), over);
+            stored.insert(s.class.name(), over);
         }
     }
     let hold = l.stores.iter().find(|s| s.class == Class::Param).map(|s| match s.hold {
@@ -300,17 +300,6 @@ fn layout(c: &Compiled<'_>, sources: &Sources, levels: &[String]) -> LayoutInfo 
         overlap_p2p: overlaps(Comm::P2p),
         recompute: recompute(c),
         pads: pads(c),
-    }
-}
-
-fn class_name(class: Class) -> &'static str {
-    match class {
-        Class::Param => "param",
-        Class::Grad => "grad",
-        Class::State => "state",
-        Class::Master => "master",
-        Class::Act => "act",
-        Class::Kv => "kv",
     }
 }
 

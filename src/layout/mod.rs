@@ -41,6 +41,20 @@ pub enum Class {
     Kv,
 }
 
+impl Class {
+    /// As the language writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Param => "param",
+            Self::Grad => "grad",
+            Self::State => "state",
+            Self::Master => "master",
+            Self::Act => "act",
+            Self::Kv => "kv",
+        }
+    }
+}
+
 /// A `shard` or `replicate` item.
 #[derive(Clone, Debug)]
 pub struct Rule {
@@ -153,6 +167,18 @@ pub enum Comm {
     P2p,
     /// Reshards of activations.
     Reshard,
+}
+
+impl Comm {
+    /// As the language writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gather => "gather",
+            Self::Reduce => "reduce",
+            Self::P2p => "p2p",
+            Self::Reshard => "reshard",
+        }
+    }
 }
 
 /// A `pad` item.
