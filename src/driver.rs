@@ -10,6 +10,7 @@ use crate::hir::{DeclId, Program};
 use crate::partition::{self, ShardedGraph};
 use crate::resolve::{self, RootFile};
 use crate::source::{Sources, World};
+use crate::syntax::ast::Kind;
 
 /// A job as far as its legality goes: no costs.
 struct Legal<'p> {
@@ -36,6 +37,19 @@ pub fn check_job(program: &Program, sources: &Sources, id: DeclId, settings: &Se
             let none = vec![0.0; legal.job.ops.units.len()];
             let values = stage::UnitValues { f: none.clone(), b: none.clone(), send: none.clone(), saved: none };
             stage::cut(&legal.job, &legal.schedule, &values, sink).is_some()
+        }
+    }
+}
+
+/// Checks what the command's own files declare and no job need use: models with the defaults of their parameters, and
+/// clusters.
+pub fn check_unused(program: &Program, sink: &mut Sink) {
+    for module in &program.roots {
+        for (id, entry) in program.entries(*module) {
+            let Some(kind @ (Kind::Model | Kind::Cluster)) = entry.kind() else { continue };
+            let mut graph = expr::Graph::new();
+            let mut eval = Evaluator::new(program, &mut graph, sink);
+            elaborate::alone(&mut eval, id, kind, entry.name().span);
         }
     }
 }

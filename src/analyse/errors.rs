@@ -1,6 +1,6 @@
 //! Wording of what is wrong with a layout at its point: numbers included.
 
-use crate::diagnostics::{Code, Diagnostic};
+use crate::diagnostics::{Applicability, Code, Diagnostic};
 use crate::pipeline::ScheduleError;
 use crate::pipeline::split::{SplitError, Uneven};
 use crate::resolve::errors::nearest;
@@ -37,13 +37,27 @@ pub(super) fn schedule_value(f: &str, wanted: &str, name: &Name, span: Span) -> 
     .label(name.span, "declared here")
 }
 
-pub(super) fn schedule_requires(text: &str, values: &str, span: Span, rule: Span) -> Diagnostic {
+/// `would`: numbers of microbatches with which it would hold.
+pub(super) fn schedule_requires(text: &str, values: &str, would: &[i128], span: Span, rule: Span) -> Diagnostic {
     let d = Diagnostic::new(Code::RequireFailed, text, span, "this schedule cannot run here")
         .label(rule, "what it requires");
-    if values.is_empty() { d } else { d.note(format!("here {values}: p pipeline ranks, m microbatches")) }
+    let d = if values.is_empty() { d } else { d.note(format!("here {values}: p pipeline ranks, m microbatches")) };
+    if would.is_empty() {
+        return d;
+    }
+    let list = would.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
+    d.help(format!("{list} microbatches would do: change `batch` or `micro_batch`"))
 }
 
-pub(super) fn schedule_wrong(why: &ScheduleError, name: &str, p: u32, m: u32, span: Span, decl: Span) -> Diagnostic {
+/// `std`: whether the schedule is the library's, so that its use is what can be changed.
+pub(super) fn schedule_wrong(
+    why: &ScheduleError,
+    name: &str,
+    (p, m): (u32, u32),
+    used: Span,
+    decl: Span,
+    std: bool,
+) -> Diagnostic {
     let (code, label) = match why {
         ScheduleError::Deadlock { .. } => (Code::ScheduleDeadlock, "waits for itself"),
         ScheduleError::TooLong { .. } => (Code::LimitExceeded, "too long a run"),
@@ -53,9 +67,15 @@ pub(super) fn schedule_wrong(why: &ScheduleError, name: &str, p: u32, m: u32, sp
         ScheduleError::Deadlock { .. } => format!("schedule `{name}` deadlocks: {why}"),
         _ => format!("schedule `{name}` cannot run: {why}"),
     };
-    Diagnostic::new(code, message, span, label)
-        .label(decl, "declared here")
-        .note(format!("for p = {p} pipeline ranks and m = {m} microbatches; F(i,c) is the forward of microbatch i in chunk c, B its backward"))
+    let d = if std {
+        Diagnostic::new(code, message, used, label).label(decl, "declared here")
+    } else {
+        Diagnostic::new(code, message, decl, label).label(used, "used here")
+    };
+    d.note(format!(
+        "for p = {p} pipeline ranks and m = {m} microbatches; F(i,c) is the forward of microbatch i in chunk c, \
+         B its backward"
+    ))
 }
 
 pub(super) fn counted_unknown(name: &str, known: &[String], span: Span) -> Diagnostic {
@@ -91,7 +111,8 @@ pub(super) fn split(why: &SplitError, units: &[(String, i64, bool)], p: u32, per
             span,
             "one count for each chunk",
         )
-        .note(arithmetic(p, per)),
+        .note(arithmetic(p, per))
+        .fix("let `balanced` choose", span, "balanced", Applicability::Unsure),
         SplitError::EmptyChunk { chunk } => {
             Diagnostic::new(Code::SplitUneven, format!("chunk {chunk} is given no unit"), span, "every chunk needs one")
         }
@@ -101,7 +122,8 @@ pub(super) fn split(why: &SplitError, units: &[(String, i64, bool)], p: u32, per
             span,
             format!("{} lost", lost(*sum, *n)),
         )
-        .note("a unit is a layer, or a region that `counting` names"),
+        .note("a unit is a layer, or a region that `counting` names")
+        .fix("let `balanced` choose", span, "balanced", Applicability::Unsure),
         SplitError::TooManyUnits { units: n, limit } => {
             Diagnostic::new(Code::LimitExceeded, format!("{n} units exceed the limit of {limit}"), span, "cut here")
         }
@@ -128,6 +150,8 @@ fn arithmetic(p: u32, per: u32) -> String {
     }
 }
 
+const BALANCED: &str = "`balanced` cuts anywhere, by predicted time";
+
 fn uneven(u: &Uneven, units: &[(String, i64, bool)], p: u32, per: u32, span: Span) -> Diagnostic {
     let layers = u.layers;
     let all = layers + u.counted;
@@ -152,6 +176,16 @@ fn uneven(u: &Uneven, units: &[(String, i64, bool)], p: u32, per: u32, span: Spa
             all + outside.len() as u64,
             (all + outside.len() as u64) / chunks
         ));
+        let text = format!("even(counting = [{}])", outside.join(", "));
+        d = d.fix(format!("write `{text}`"), span, text, Applicability::Unsure);
+    }
+    let p64 = u64::from(p.max(1));
+    let of_rank: Vec<_> =
+        (1..=(all / p64).min(64)).filter(|v| all.is_multiple_of(v * p64)).map(|v| v.to_string()).collect();
+    if per > 1 && !of_rank.is_empty() {
+        let n = if of_rank.len() == 1 && of_rank[0] == "1" { "chunk" } else { "chunks" };
+        d = d.help(format!("{} {n} on each of the {p} ranks would be even", of_rank.join(" or ")));
+        return d.help(BALANCED).fix("write `balanced`", span, "balanced", Applicability::Unsure);
     }
     let near: Vec<_> = [u.fewer_chunks, u.more_chunks]
         .into_iter()
@@ -161,7 +195,7 @@ fn uneven(u: &Uneven, units: &[(String, i64, bool)], p: u32, per: u32, span: Spa
     if !near.is_empty() {
         d = d.help(format!("{} chunks would be even", near.join(" or ")));
     }
-    d.help("`balanced` cuts anywhere, by predicted time")
+    d.help(BALANCED).fix("write `balanced`", span, "balanced", Applicability::Unsure)
 }
 
 pub(super) fn indivisible(
@@ -192,6 +226,44 @@ pub(super) fn indivisible(
         let all = legal.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         d.help(format!("{axis} may be {all}"))
     }
+}
+
+/// A sequence that does not divide over the axes that split it.
+pub(super) fn length(name: &str, extent: i64, axes: &str, product: i64, at: Span, rule: Span) -> Diagnostic {
+    let below = extent / product * product;
+    let near: Vec<i64> = [below, below + product].into_iter().filter(|n| *n > 0).collect();
+    let list = near.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
+    let d = Diagnostic::new(
+        Code::Indivisible,
+        format!("{name} = {extent} does not divide over {axes}"),
+        at,
+        format!("{extent} / {product} = {:.2}", extent as f64 / product as f64),
+    )
+    .label(rule, format!("splits {name}"))
+    .help(format!("{list} tokens would do"));
+    near.iter()
+        .fold(d, |d, n| d.fix(format!("write `{n} tok`"), at, format!("{n} tok"), Applicability::Unsure))
+}
+
+/// Offers to pad a table's rows, such as a vocabulary, to what divides.
+pub(super) fn offer_pad(
+    d: Diagnostic,
+    name: &str,
+    extent: i64,
+    axes: &[String],
+    product: i64,
+    rule: Span,
+) -> Diagnostic {
+    let tile = 128 * product;
+    let padded = (extent + tile - 1) / tile * tile;
+    let item = format!("pad {name} = 128 * {}", axes.join(" * "));
+    let end = Span { start: rule.end, ..rule };
+    d.help(format!("`{item}` makes {name} {padded}: {} unused rows", padded - extent)).fix(
+        format!("add `{item}`"),
+        end,
+        format!("\n  {item}"),
+        Applicability::Unsure,
+    )
 }
 
 pub(super) fn mesh(
@@ -244,6 +316,29 @@ pub(super) fn division(
     d
 }
 
+/// [`division`] at the parameter one would change: `listed` are the factors of `b`, `legal` values of the parameter.
+pub(super) fn division_by_parameter(
+    a: i64,
+    b: i64,
+    listed: &[String],
+    name: &str,
+    at: Span,
+    legal: &[i64],
+) -> Diagnostic {
+    let d = Diagnostic::new(
+        Code::InexactDivision,
+        format!("{a} does not divide by {b}"),
+        at,
+        format!("{a} / {b} = {:.2}", a as f64 / b as f64),
+    );
+    let d = if listed.len() > 1 { d.note(format!("here {}", listed.join(", "))) } else { d };
+    if legal.is_empty() {
+        return d;
+    }
+    let list = legal.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    d.help(format!("{name} may be {list}"))
+}
+
 pub(super) fn place(axis: &str, size: i64, stride: i64, level: &str, devices: i64, span: Span) -> Diagnostic {
     let reach = size * stride;
     let message = if reach > devices {
@@ -256,10 +351,17 @@ pub(super) fn place(axis: &str, size: i64, stride: i64, level: &str, devices: i6
         .help("put the axis last in the mesh, where its stride is 1, or make it smaller")
 }
 
-pub(super) fn batch(batch: i64, micro: i64, replicas: i64, legal: &[i64], span: Span) -> Diagnostic {
+pub(super) fn batch(
+    batch: i64,
+    micro: i64,
+    replicas: i64,
+    legal: &[i64],
+    span: Span,
+    micro_span: Option<Span>,
+) -> Diagnostic {
     let all = micro * replicas;
     let near: Vec<_> = legal.iter().map(ToString::to_string).collect();
-    let d = Diagnostic::new(
+    let mut d = Diagnostic::new(
         Code::BatchIndivisible,
         format!("{batch} sequences are not a whole number of microbatches of {all}"),
         span,
@@ -268,5 +370,17 @@ pub(super) fn batch(batch: i64, micro: i64, replicas: i64, legal: &[i64], span: 
     .note(format!(
         "a microbatch is {micro} seq on each of {replicas} ranks that shard the batch: {micro} × {replicas} = {all}"
     ));
-    if near.is_empty() { d } else { d.help(format!("a batch of {} would be", near.join(" or "))) }
+    if !near.is_empty() {
+        d = d.help(format!("a batch of {} would be", near.join(" or ")));
+    }
+    for n in legal {
+        d = d.fix(format!("write `{n} seq`"), span, format!("{n} seq"), Applicability::Unsure);
+    }
+    let smaller = (1..micro.min(65_536)).rev().find(|v| batch % (v * replicas) == 0);
+    match (smaller, micro_span) {
+        (Some(v), Some(at)) => {
+            d.fix(format!("write `micro_batch = {v} seq`"), at, format!("{v} seq"), Applicability::Unsure)
+        }
+        _ => d,
+    }
 }

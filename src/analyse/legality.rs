@@ -4,10 +4,10 @@
 //! kind of failure met is the one reported.
 
 use super::errors;
-use crate::diagnostics::{Diagnostic, Sink};
+use crate::diagnostics::{Applicability, Diagnostic, Sink};
 use crate::elaborate::{Duty, DutyKind, Job, Parameter};
 use crate::expr;
-use crate::graph::DimId;
+use crate::graph::{DataDim, DimId};
 use crate::layout::AxisId;
 use crate::partition::{Broken, ShardedGraph};
 use crate::source::{Sources, Span};
@@ -21,11 +21,7 @@ pub fn check_mesh(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, sink: &
     for duty in &broken {
         if let DutyKind::Division { a, b } = duty.kind {
             let (a, b) = (read(a) as i64, read(b) as i64);
-            let factors: Vec<_> = job.parameters.iter().filter(|p| p.value > 1 && b % p.value == 0).collect();
-            let text: Vec<_> = factors.iter().map(|p| format!("{} = {}", p.name, p.value)).collect();
-            let legal: Vec<_> =
-                factors.iter().map(|p| (p.name.as_str(), legal_values(job, graph, duty.cond, p))).collect();
-            sink.error(errors::division(a, b, sources.snippet(duty.span), duty.span, &text.join(", "), &legal));
+            sink.error(division(job, sources, a, b, duty.span));
             sound = false;
         }
     }
@@ -34,7 +30,7 @@ pub fn check_mesh(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, sink: &
     }
     for duty in &broken {
         if let DutyKind::Mesh = duty.kind {
-            sink.error(mesh(job, graph, duty.span));
+            sink.error(mesh(job, graph, sources, duty.span));
             sound = false;
         }
     }
@@ -46,7 +42,13 @@ pub fn check_mesh(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, sink: &
             DutyKind::Place { axis, level, devices } => {
                 let a = job.layout.axis(*axis);
                 let (size, stride) = (read(a.size) as i64, read(a.stride) as i64);
-                sink.error(errors::place(&a.name, size, stride, level, *devices, duty.span));
+                let d = errors::place(&a.name, size, stride, level, *devices, duty.span);
+                sink.error(match (job.layout.mesh_span, last_in_mesh(job, sources, &a.name)) {
+                    (Some(mesh), Some(text)) if size <= *devices && devices % size == 0 => {
+                        d.fix(format!("put `{}` last in the mesh", a.name), mesh, text, Applicability::Unsure)
+                    }
+                    _ => d,
+                });
                 sound = false;
             }
             DutyKind::Batch => {
@@ -55,7 +57,9 @@ pub fn check_mesh(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, sink: &
                 let all = micro * replicas;
                 let legal: Vec<_> =
                     [batch / all * all, (batch / all + 1) * all].into_iter().filter(|n| *n > 0).collect();
-                sink.error(errors::batch(batch, micro, replicas, &legal, duty.span));
+                let place = job.places.get("batch").copied().unwrap_or(duty.span);
+                let d = errors::batch(batch, micro, replicas, &legal, place, job.places.get("micro_batch").copied());
+                sink.error(d);
                 sound = false;
             }
             DutyKind::Division { .. } | DutyKind::Mesh => {}
@@ -98,6 +102,8 @@ pub fn check_sharding(
         }
     }
     for ((rule, axes), dims) in found {
+        let first_id = dims[0];
+        let first = job.ops.dim(first_id);
         let dims: Vec<(String, i64)> =
             dims.iter().map(|d| (job.ops.dim(*d).name.clone(), read(job.ops.dim(*d).extent) as i64)).collect();
         let sizes: Vec<i64> = axes.iter().map(|a| read(job.layout.axis(*a).size) as i64).collect();
@@ -114,7 +120,20 @@ pub fn check_sharding(
         let legal = around(&legal, current);
         let parameter = job.parameters.iter().find(|p| p.name == axis && p.value == current);
         let place = parameter.map_or(rule, |p| p.span);
-        sink.error(errors::indivisible(&dims, &text.join(", "), product, &legal, &axis, place, rule));
+        let (data, extent) = (first.data, dims[0].1);
+        let length = job.places.get("sequence").copied().filter(|_| data == Some(DataDim::Sequence));
+        sink.error(match length {
+            Some(at) => errors::length(&dims[0].0, extent, &text.join(", "), product, at, rule),
+            None => {
+                let d = errors::indivisible(&dims, &text.join(", "), product, &legal, &axis, place, rule);
+                let names = axes.iter().map(|a| job.layout.axis(*a).name.clone()).collect::<Vec<_>>();
+                if job.ops.params.iter().any(|p| job.ops.value(p.value).dims.first() == Some(&first_id)) && data.is_none() && dims.len() == 1 {
+                    errors::offer_pad(d, &dims[0].0, extent, &names, product, rule)
+                } else {
+                    d
+                }
+            }
+        });
     }
     sound
 }
@@ -141,18 +160,78 @@ fn around(list: &[i64], at: i64) -> Vec<i64> {
     list[from..(split + 2).min(list.len())].to_vec()
 }
 
-fn mesh(job: &Job<'_>, graph: &expr::Graph, span: Span) -> Diagnostic {
+fn mesh(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, span: Span) -> Diagnostic {
     let read = |id: expr::Id| graph.eval(&job.point, &[id])[0] as i64;
     let names: Vec<_> = job.layout.axes.iter().map(|a| a.name.clone()).collect();
     let sizes: Vec<i64> = job.layout.axes.iter().map(|a| read(a.size)).collect();
     let product: i64 = sizes.iter().fold(1, |a, b| a.saturating_mul(*b));
     let devices = job.cluster.devices;
-    // One axis changed so that all devices are used: the first that can be.
-    let fix = names.iter().zip(&sizes).rev().find_map(|(name, n)| {
-        let others = product / n.max(&1);
-        (others > 0 && devices % others == 0 && devices / others != *n)
-            .then(|| format!("{name} = {} uses all {devices}", devices / others))
-    });
+    // One axis changed so that all devices are used: those that can be, the one written in the file first.
+    let mut ways: Vec<(String, i64, Option<Span>)> = job
+        .layout
+        .axes
+        .iter()
+        .zip(&sizes)
+        .filter_map(|(axis, n)| {
+            let others = product / n.max(&1);
+            let to = (others > 0 && devices % others == 0 && devices / others != *n).then(|| devices / others)?;
+            Some((axis.name.clone(), to, written(job, sources, &axis.name, axis.span, *n)))
+        })
+        .collect();
+    ways.sort_by_key(|(_, _, at)| at.is_none());
     let text = sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" × ");
-    errors::mesh(&names.join(" × "), &text, product, devices, span, fix)
+    let help = ways.first().map(|(name, to, _)| format!("{name} = {to} uses all {devices}"));
+    let d = errors::mesh(&names.join(" × "), &text, product, devices, span, help);
+    ways.into_iter().filter_map(|(name, to, at)| Some((name, to, at?))).fold(d, |d, (name, to, at)| {
+        d.fix(format!("write `{name} = {to}`"), at, to.to_string(), Applicability::Unsure)
+    })
+}
+
+/// Where the size of an axis is written as a number: in the mesh, or as the parameter of its name.
+fn written(job: &Job<'_>, sources: &Sources, name: &str, axis: Span, size: i64) -> Option<Span> {
+    let parameter = job.parameters.iter().find(|p| p.name == name && p.value == size).map(|p| p.span);
+    let after = sources.file(axis.file).text.get(axis.end as usize..).unwrap_or_default();
+    let gap = after.len() - after.trim_start_matches([' ', '=']).len();
+    let digits = after[gap..].bytes().take_while(u8::is_ascii_digit).count();
+    let start = axis.end as usize + gap;
+    let in_mesh = Span::new(axis.file, start, start + digits);
+    let number = |span: &Span| sources.snippet(*span) == size.to_string() && !sources.file(span.file).std;
+    [parameter, Some(in_mesh)].into_iter().flatten().find(number)
+}
+
+/// The text of the mesh with `axis` moved to the end, where it is the fastest.
+fn last_in_mesh(job: &Job<'_>, sources: &Sources, axis: &str) -> Option<String> {
+    let text = sources.snippet(job.layout.mesh_span?);
+    let (head, rest) = text.split_once('[')?;
+    let list = rest.strip_suffix(']')?;
+    // Sizes with commas of their own are left alone.
+    if list.contains(['(', '[', '\n', '/']) {
+        return None;
+    }
+    let defs: Vec<&str> = list.split(',').map(str::trim).collect();
+    let (last, mut first): (Vec<&str>, Vec<&str>) =
+        defs.into_iter().partition(|d| d.split('=').next().is_some_and(|n| n.trim() == axis));
+    first.extend(last);
+    Some(format!("{head}[{}]", first.join(", ")))
+}
+
+/// A division that a layout's parameters make inexact: at the parameter to change, where there is one.
+fn division(job: &Job<'_>, sources: &Sources, a: i64, b: i64, span: Span) -> Diagnostic {
+    let factors: Vec<_> = job.parameters.iter().filter(|p| p.value > 1 && b % p.value == 0).collect();
+    let listed: Vec<_> = factors.iter().map(|p| format!("{} = {}", p.name, p.value)).collect();
+    let text = sources.snippet(span);
+    let user = |p: &&&Parameter| !sources.file(p.span.file).std && p.span != span;
+    // The one that does not divide by itself; where each does, the last.
+    let culprit = factors.iter().filter(user).find(|p| a % p.value != 0).or(factors.iter().rev().find(user));
+    let Some(p) = culprit else { return errors::division(a, b, text, span, &listed.join(", ")) };
+    let others = b / p.value;
+    let allowed = |v: &i64| p.domain.as_ref().is_none_or(|d| d.contains(v));
+    let legal: Vec<i64> =
+        (1..=(p.value * 4).min(1 << 16)).filter(|v| a % (v * others) == 0).filter(allowed).collect();
+    let d = errors::division_by_parameter(a, b, &listed, &p.name, p.span, &around(&legal, p.value));
+    let d = d.label(span, format!("`{text}` must be whole"));
+    let literal = sources.snippet(p.span) == p.value.to_string();
+    around(&legal, p.value).iter().rev().filter(|v| literal && **v < p.value).fold(d, |d, v| {
+        d.fix(format!("write `{} = {v}`", p.name), p.span, v.to_string(), Applicability::Unsure)
+    })
 }

@@ -6,7 +6,7 @@ use crate::elaborate::PipelineItem;
 use crate::eval::{Closure, Env, Evaluator, Given, Instance, Truth, Value, Wanted, type_wanted};
 use crate::pipeline::{self, OpKind, Orders, ScheduleOp};
 use crate::source::Span;
-use crate::syntax::ast::{Body, ItemKind, ParamKind};
+use crate::syntax::ast::{Body, Expr, ItemKind, ParamKind};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -112,7 +112,10 @@ pub fn evaluate<'p>(eval: &mut Evaluator<'p, '_>, item: &PipelineItem<'p>, p: u3
     let checked = match pipeline::check(&orders) {
         Ok(s) => s,
         Err(why) => {
-            eval.sink.error(errors::schedule_wrong(&why, &name, p, m, span, instance.decl.name.span));
+            eval.sink.error({
+                let std = eval.program.module(instance.id.module).std;
+                errors::schedule_wrong(&why, &name, (p, m), span, instance.decl.name.span, std)
+            });
             return None;
         }
     };
@@ -213,7 +216,8 @@ fn requires<'p>(eval: &mut Evaluator<'p, '_>, instance: &Instance<'p>, env: &Rc<
                         .filter_map(|n| env.find(&n).and_then(Value::as_int).map(|v| format!("{n} = {v}")))
                         .collect();
                     let text = message.as_ref().map_or("a requirement of the schedule does not hold", |m| m.as_str());
-                    eval.sink.error(errors::schedule_requires(text, &values.join(", "), span, item.span));
+                    let would = would_do(eval, instance, cond, env);
+                    eval.sink.error(errors::schedule_requires(text, &values.join(", "), &would, span, item.span));
                     ok = false;
                 }
                 _ => ok = false,
@@ -221,6 +225,28 @@ fn requires<'p>(eval: &mut Evaluator<'p, '_>, instance: &Instance<'p>, env: &Rc<
         }
     }
     ok.then_some(())
+}
+
+/// The nearest numbers of microbatches, below and above, with which a requirement holds.
+fn would_do<'p>(
+    eval: &mut Evaluator<'p, '_>,
+    instance: &Instance<'p>,
+    cond: &'p Expr,
+    env: &Rc<Env<'p>>,
+) -> Vec<i128> {
+    const REACH: i128 = 256;
+    let Some(m) = env.find("m").and_then(Value::as_int) else { return Vec::new() };
+    let p = env.find("p").and_then(Value::as_int).and_then(|p| u32::try_from(p).ok()).unwrap_or(1);
+    let holds = |n: i128| {
+        let Ok(n) = u32::try_from(n) else { return false };
+        let (mut graph, mut sink) = (crate::expr::Graph::new(), crate::diagnostics::Sink::new());
+        let mut quiet = Evaluator::new(eval.program, &mut graph, &mut sink);
+        let Some(env) = environment(&mut quiet, instance, p, n, instance.span) else { return false };
+        matches!(quiet.eval(cond, &env, &Wanted::Any), Value::Bool(Truth::Known(true)))
+    };
+    let below = (1..m).rev().take(REACH as usize).find(|n| holds(*n));
+    let above = (m + 1..m + REACH).find(|n| holds(*n));
+    below.into_iter().chain(above).collect()
 }
 
 fn field<'p>(

@@ -293,14 +293,26 @@ pub(super) fn usable_above_memory(
     memory_span: Span,
 ) -> Diagnostic {
     let show = |x| crate::units::show(x, &Unit::bytes());
-    Diagnostic::new(
+    let d = Diagnostic::new(
         Code::OutOfRange,
         format!("`usable` of {} is more than `memory` of {}", show(usable), show(memory)),
         span,
         "more than there is",
     )
-    .label(memory_span, format!("`{written}` is {}", show(memory)))
-    .note("`GB` is 1000³ bytes, `GiB` 1024³")
+    .label(memory_span, format!("`{written}` is {}", show(memory)));
+    // The slip of one letter, where it is one.
+    match written.strip_suffix("GB") {
+        Some(number) if usable <= memory * (1.024_f64 * 1.024 * 1.024) => {
+            let meant = format!("{number}GiB");
+            d.note("`GB` is 1000³ bytes, `GiB` 1024³").fix(
+                format!("write `{meant}`"),
+                memory_span,
+                meant,
+                Applicability::Unsure,
+            )
+        }
+        _ => d,
+    }
 }
 
 /// A function that does not say what it gives.

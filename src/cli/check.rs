@@ -2,6 +2,7 @@
 
 use super::project::{self, open};
 use super::{Common, Inputs, Outcome};
+use crate::diagnostics::{Code, Severity, Sink};
 use crate::driver;
 use clap::Args;
 
@@ -19,13 +20,24 @@ pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
     let mut jobs = Vec::new();
     let clean = !p.sink.has_errors();
     for id in p.jobs.iter().filter(|_| clean) {
-        let ok = driver::check_job(&p.program, &p.sources, *id, &p.settings, &mut p.sink);
+        let mut sink = Sink::new();
+        let ok = driver::check_job(&p.program, &p.sources, *id, &p.settings, &mut sink);
+        // A choice left open is no mistake; a job that has one has no shape yet, so it is checked no further.
+        for d in sink.finish().into_iter().filter(|d| d.code != Code::HolesOpen) {
+            match d.code.info().severity {
+                Severity::Error => drop(p.sink.error(d)),
+                Severity::Warning => p.sink.warn(d),
+            }
+        }
         jobs.push((p.program.entry(*id).name().text.to_string(), ok));
+    }
+    if clean {
+        driver::check_unused(&p.program, &mut p.sink);
     }
     let list = p.sink.finish();
     let outcome = project::report(&p.sources, &list, common);
     if args.json {
-        let errors = list.iter().filter(|d| d.code.info().severity == crate::diagnostics::Severity::Error).count();
+        let errors = list.iter().filter(|d| d.code.info().severity == Severity::Error).count();
         let jobs: Vec<_> = jobs.iter().map(|(name, ok)| serde_json::json!({ "name": name, "ok": ok })).collect();
         let value = serde_json::json!({
             "schema": "parc-check/1", "errors": errors, "warnings": list.len() - errors, "jobs": jobs,

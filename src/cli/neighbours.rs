@@ -56,7 +56,7 @@ pub(super) fn explore(
     c: &Compiled<'_>,
     fits: bool,
 ) -> Vec<Found> {
-    let changes = changes(c, sources);
+    let changes = changes(c, sources, fits);
     let singles: Vec<Vec<Change>> = changes.iter().map(|x| vec![x.clone()]).collect();
     let mut found: Vec<Found> = singles.iter().filter_map(|x| attempt(program, sources, id, settings, c, x)).collect();
     if !fits && !found.iter().any(|f| f.shown.fits) {
@@ -81,6 +81,10 @@ pub(super) fn explore(
         found.retain(|f| f.shown.fits && f.shown.step_change < -0.005);
     } else {
         found.retain(|f| f.shown.fits);
+        // Of the microbatches that fit, the largest.
+        let micro = |f: &Found| f.shown.edit.strip_prefix("micro_batch = ")?.strip_suffix(" seq")?.parse::<i64>().ok();
+        let largest = found.iter().filter_map(micro).max();
+        found.retain(|f| micro(f).is_none_or(|v| Some(v) == largest));
     }
     found.sort_by(|a, b| {
         a.shown.step_change.total_cmp(&b.shown.step_change).then_with(|| a.shown.edit.cmp(&b.shown.edit))
@@ -97,7 +101,7 @@ fn same_place(a: &Change, b: &Change) -> bool {
 }
 
 /// The edits worth trying: each size one step up and down, optimizer state split, everything recomputed.
-fn changes(c: &Compiled<'_>, sources: &Sources) -> Vec<Change> {
+fn changes(c: &Compiled<'_>, sources: &Sources, fits: bool) -> Vec<Change> {
     let mut out = Vec::new();
     for p in &c.job.parameters {
         // The batch and the sequence are what the user wants done, not how.
@@ -109,6 +113,10 @@ fn changes(c: &Compiled<'_>, sources: &Sources) -> Vec<Change> {
                 let below = list.iter().filter(|v| **v < p.value).max();
                 let above = list.iter().filter(|v| **v > p.value).min();
                 below.into_iter().chain(above).copied().collect()
+            }
+            // Activations follow the microbatch: where they do not fit, every halving may.
+            None if !fits && p.name == "micro_batch" => {
+                std::iter::successors(Some(p.value / 2), |v| Some(v / 2)).take_while(|v| *v >= 1).collect()
             }
             None => [p.value / 2, p.value * 2].into_iter().filter(|v| *v >= 1 && *v != p.value).collect(),
         };
@@ -122,7 +130,9 @@ fn changes(c: &Compiled<'_>, sources: &Sources) -> Vec<Change> {
     let layout = &c.job.layout;
     let last =
         layout.rules.iter().map(|r| r.span).chain(layout.stores.iter().map(|s| s.span)).chain(layout.mesh_span).max();
-    let Some(after) = last.filter(|s| !sources.file(s.file).std) else { return out };
+    // Below the layout's own rules; where those are the library's, beside the job's use of it.
+    let at_job = c.job.places.get("layout").copied().filter(|s| !sources.file(s.file).std);
+    let Some(after) = last.filter(|s| !sources.file(s.file).std).or(at_job) else { return out };
     let replicas = c.value(c.job.replicas) > 1.0;
     if replicas && !layout.stores.iter().any(|s| s.class == crate::layout::Class::State) {
         out.push(Change::Add { item: AddedItem::StoreState, after });
@@ -194,6 +204,10 @@ fn edits(changes: &[Change], c: &Compiled<'_>, sources: &Sources) -> Vec<Edit> {
                 AddedItem::StoreState => store_item(c),
                 AddedItem::RecomputeAll => "recompute all".into(),
             };
+            if c.job.places.get("layout") == Some(after) {
+                let end = Span { start: after.end, ..*after };
+                return Edit { span: end, text: format!(" with {{ {text} }}") };
+            }
             Edit { span: end_of_line(*after, sources), text: format!("\n{}{text}", indent(*after, sources)) }
         }
     };

@@ -104,7 +104,14 @@ impl Project {
 }
 
 /// Writes diagnostics to standard error and says what they amount to.
+///
+/// A fix never edits the library.
 pub(super) fn report(sources: &Sources, list: &[Diagnostic], common: &Common) -> Outcome {
+    let mut list = list.to_vec();
+    for d in &mut list {
+        d.fixes.retain(|f| f.edits.iter().all(|e| !sources.file(e.span.file).std));
+    }
+    let list = &list[..];
     let text = match common.message_format {
         Format::Text => {
             let colour = common.colour(super::stderr_is_terminal());

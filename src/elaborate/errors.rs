@@ -3,7 +3,7 @@
 use crate::diagnostics::{Applicability, Code, Diagnostic};
 use crate::resolve::errors::nearest;
 use crate::source::Span;
-use crate::syntax::ast::Name;
+use crate::syntax::ast::{self, Name};
 use crate::units::{Unit, show};
 
 pub(super) use crate::eval::errors::not_supported;
@@ -261,6 +261,32 @@ pub(super) fn operator_use(op: &str, wants: &str, span: Span) -> Diagnostic {
     Diagnostic::new(Code::OperatorUse, format!("`{op}` needs {wants}"), span, "not what it takes")
 }
 
+/// Attention whose keys have another dimension of heads than its queries, and nothing says how they go together.
+pub(super) fn heads_ungrouped(
+    keys: &str,
+    of: &str,
+    (k, n): (Option<i64>, Option<i64>),
+    dim: Span,
+    attention: Span,
+) -> Diagnostic {
+    let sizes = match (k, n) {
+        (Some(k), Some(n)) => format!("`{keys}` = {k}, `{of}` = {n}"),
+        _ => format!("`{keys}`, `{of}`"),
+    };
+    let d = Diagnostic::new(
+        Code::OperatorUse,
+        format!("attention needs its key heads grouped under its query heads: {sizes}"),
+        dim,
+        format!("not declared `for {of}`"),
+    )
+    .label(attention, format!("queries have `{of}`, keys and values `{keys}`"))
+    .note(format!("`{keys} … for {of}` also lets a key head lie on several ranks, where there are more ranks than heads"));
+    match k {
+        Some(k) => d.help(format!("write `{keys} = {k} for {of}`")),
+        None => d.help(format!("write `{keys} = … for {of}`")),
+    }
+}
+
 pub(super) fn unknown_tensor(name: &Name, known: &[String]) -> Diagnostic {
     crate::eval::errors::unknown_name(&name.text, name.span, known)
 }
@@ -278,13 +304,53 @@ pub(super) fn unknown_parameter_path(path: &str, span: Span, known: &[String]) -
     }
 }
 
-pub(super) fn kv_heads(k: i128, n: i128, name: &str, of: &str, span: Span) -> Diagnostic {
-    Diagnostic::new(
+/// A grouped dimension whose extent does not divide that of the dimension it groups.
+pub(super) fn kv_heads(k: i128, n: i128, def: &ast::DimDef, of: &str, at: Span) -> Diagnostic {
+    let name = &def.name.text;
+    let d = Diagnostic::new(
         Code::OutOfRange,
         format!("`{name}` = {k} groups `{of}` = {n}, which is not a multiple of it"),
-        span,
-        format!("{n} / {k} is not whole"),
+        at,
+        format!("{n} / {k} = {:.2}", n as f64 / k as f64),
+    );
+    let d = if at == def.extent.span { d } else { d.label(def.name.span, format!("`{name}` is declared here")) };
+    let legal: Vec<i128> = (1..=n.min(4_096)).filter(|v| n % v == 0).collect();
+    let d = d.help(format!("`{name}` may be {}", around(&legal, k)));
+    match legal.iter().rev().find(|v| **v < k) {
+        Some(v) => d.fix(format!("write `{v}`"), at, v.to_string(), Applicability::Unsure),
+        None => d,
+    }
+}
+
+/// Up to three values of a sorted list on each side of `at`.
+fn around(list: &[i128], at: i128) -> String {
+    let split = list.partition_point(|v| *v < at);
+    let near = &list[split.saturating_sub(3)..(split + 3).min(list.len())];
+    near.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// A parameter left to its default `x / y`, which is not whole.
+pub(super) fn default_inexact(
+    param: &str,
+    (x, a): (&str, i128),
+    (y, b): (&str, i128),
+    at: Span,
+    default: Span,
+) -> Diagnostic {
+    let d = Diagnostic::new(
+        Code::InexactDivision,
+        format!("`{x}` = {a} does not divide by `{y}` = {b}"),
+        at,
+        format!("{a} / {b} = {:.2}", a as f64 / b as f64),
     )
+    .label(default, format!("the default of `{param}`"));
+    // The nearest divisor, and what would make the division unneeded.
+    let near = (1..b).filter_map(|step| [b + step, b - step].into_iter().find(|v| *v <= a && a % v == 0)).next();
+    let d = d.help(format!("give `{param}` a value, or choose `{y}` so that it divides {a}"));
+    match near {
+        Some(v) => d.fix(format!("write `{v}`"), at, v.to_string(), Applicability::Unsure),
+        None => d,
+    }
 }
 
 pub(super) fn set_unknown(name: &str, known: &[String], span: Span) -> Diagnostic {

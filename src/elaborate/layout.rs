@@ -13,6 +13,8 @@ use crate::layout::{AxisId, Layout, Scope, Selector, SelectorPart};
 use crate::source::Span;
 use crate::syntax::ast::{self, AxisRef, Body, Expr, ExprKind, ItemKind, ParamKind};
 use crate::units::Unit;
+use indexmap::IndexMap;
+use smol_str::SmolStr;
 use std::rc::Rc;
 
 /// A `pipeline` item.
@@ -64,6 +66,12 @@ struct Builder<'p, 'e, 's, 'j> {
     /// `axis data = [dp, cp]`.
     products: Vec<(String, Vec<AxisId>)>,
     devices: i64,
+    /// Where arguments of the layout are given.
+    given: IndexMap<SmolStr, Span>,
+    /// Whether the layout is the library's.
+    library: bool,
+    /// The expression that names the layout.
+    used_at: Span,
 }
 
 /// Evaluates `instance` on `cluster`.
@@ -81,8 +89,18 @@ pub(super) fn evaluate<'p>(
     let mut env = Env::inside(&Env::top(instance.id.module));
     env.bind("devices", Value::int(i128::from(cluster.devices)));
     env.bind("device", Value::Record(Rc::clone(&cluster.device)));
-    let mut b =
-        Builder { eval, duties, point, layout: Layout::default(), products: Vec::new(), devices: cluster.devices };
+    let library = eval.program.module(instance.id.module).std;
+    let mut b = Builder {
+        eval,
+        duties,
+        point,
+        layout: Layout::default(),
+        products: Vec::new(),
+        devices: cluster.devices,
+        given: instance.args.iter().map(|(name, (_, span))| (name.clone(), *span)).collect(),
+        library,
+        used_at: instance.span,
+    };
     for param in decl.params.as_deref().unwrap_or_default() {
         let value = b.parameter(param, instance, &Rc::new(env.clone()), settings, parameters)?;
         env.bind(param.name.text.clone(), value);

@@ -74,6 +74,8 @@ pub(super) struct Builder<'p, 'e, 's> {
     extents: Extents,
     pads: &'e [Pad],
     blocks: Vec<*const ast::Decl>,
+    /// Where the model's own parameters are given, by name.
+    given: IndexMap<SmolStr, Span>,
     /// Where to point for what a block of the library does: the user's call of it.
     pub(super) call_site: Option<Span>,
     repeated: bool,
@@ -98,6 +100,10 @@ pub(super) fn elaborate<'p>(
         let value = match (model.args.get(&param.name.text), default) {
             (Some((v, _)), _) => v.clone(),
             (None, Some(e)) => {
+                if let Some((a, b, at)) = inexact_default(e, &env, model, &wanted) {
+                    eval.sink.error(errors::default_inexact(&param.name.text, a, b, at, e.span));
+                    return None;
+                }
                 let v = eval.eval(e, &Rc::new(env.clone()), &wanted);
                 eval.require(v, &wanted, &format!("`{}`", param.name.text), e.span)
             }
@@ -130,6 +136,7 @@ pub(super) fn elaborate<'p>(
         extents,
         pads,
         blocks: Vec::new(),
+        given: model.args.iter().map(|(name, (_, span))| (name.clone(), *span)).collect(),
         call_site: None,
         repeated: false,
         in_unit: false,
@@ -140,6 +147,22 @@ pub(super) fn elaborate<'p>(
         return None;
     }
     Some(b.ops)
+}
+
+/// A default `x / y` of a whole number that is not whole because of the argument given for `y`: the names and values of
+/// both, and where that argument is.
+fn inexact_default<'e>(
+    default: &'e Expr,
+    env: &Env<'_>,
+    model: &Instance<'_>,
+    wanted: &Wanted,
+) -> Option<((&'e str, i128), (&'e str, i128), Span)> {
+    let ExprKind::Binary(ast::BinaryOp::Div, _, x, y) = &default.kind else { return None };
+    let (ExprKind::Path(x), ExprKind::Path(y)) = (&x.kind, &y.kind) else { return None };
+    let ([x], [y]) = (&x[..], &y[..]) else { return None };
+    let (a, b) = (env.find(&x.text)?.as_int()?, env.find(&y.text)?.as_int()?);
+    let (_, at) = model.args.get(&y.text)?;
+    (*wanted == Wanted::Int && b > 0 && a % b != 0).then_some(((&x.text, a), (&y.text, b), *at))
 }
 
 /// A model by itself, for showing: one sequence of one token, nothing padded.
@@ -339,7 +362,12 @@ impl<'p> Builder<'p, '_, '_> {
                 if let (Num::Int(k), Some(n)) = (q.num, n)
                     && i128::from(n) % k != 0
                 {
-                    self.eval.sink.error(errors::kv_heads(k, i128::from(n), &def.name.text, &of.text, def.extent.span));
+                    let given = match &def.extent.kind {
+                        ExprKind::Path(p) if p.len() == 1 => self.given.get(&p[0].text).copied(),
+                        _ => None,
+                    };
+                    let at = given.unwrap_or(def.extent.span);
+                    self.eval.sink.error(errors::kv_heads(k, i128::from(n), def, &of.text, at));
                     return None;
                 }
                 Some(id)

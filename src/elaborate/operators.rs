@@ -519,14 +519,15 @@ fn attention<'p>(
         return None;
     };
     let grouped = k.1 == q.1 || b.ops.dim(k.1).groups == Some(q.1);
+    if !grouped && q.0 == k.0 && k.1 == v.1 && q.2 == k.2 {
+        let (of, keys) = (b.ops.dim(q.1).clone(), b.ops.dim(k.1).clone());
+        let written = |d: &crate::graph::Dim| b.eval.graph.as_int(d.true_extent);
+        let numbers = (written(&keys), written(&of));
+        b.eval.sink.error(errors::heads_ungrouped(&keys.name, &of.name, numbers, keys.span, at));
+        return None;
+    }
     if q.0 != k.0 || k.0 != v.0 || k.1 != v.1 || q.2 != k.2 || !grouped {
-        let d = errors::operator_use("attention", wants, at);
-        let d = if grouped {
-            d
-        } else {
-            d.help(format!("declare `{} = … for {}`", b.ops.dim(k.1).name, b.ops.dim(q.1).name))
-        };
-        b.eval.sink.error(d);
+        b.eval.sink.error(errors::operator_use("attention", wants, at));
         return None;
     }
     let kind = Attention { causal, sequence: q.0, heads: q.1, kv_heads: k.1, head_dim: q.2, value_dim: v.2 };

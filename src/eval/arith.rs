@@ -178,7 +178,7 @@ impl<'p> Evaluator<'p, '_> {
             Div => {
                 let unit = x.unit.div(&y.unit);
                 if exact && whole && unit.is_none() {
-                    return self.exact_div(x.num, y.num, x_span.to(y_span), y_span);
+                    return self.exact_div(x.num, y.num, Span { end: y_span.end, ..x_span }, y_span);
                 }
                 self.real_div(x.num, y.num, y_span).map_or_else(|e| e, |n| number(n, unit))
             }

@@ -1,6 +1,6 @@
 //! Wording of everything partitioning has to say.
 
-use crate::diagnostics::{Code, Diagnostic};
+use crate::diagnostics::{Applicability, Code, Diagnostic};
 use crate::source::Span;
 
 /// A rule none of whose dimensions exist.
@@ -15,9 +15,20 @@ pub(super) fn rule_idle(rule: Span, dims: &[String]) -> Diagnostic {
 }
 
 /// A mesh axis nothing speaks of.
-pub(super) fn axis_idle(axis: Span, name: &str) -> Diagnostic {
+///
+/// `meant` is an item that would use it, and the mesh it would stand below.
+pub(super) fn axis_idle(axis: Span, name: &str, meant: Option<(String, Span)>) -> Diagnostic {
     let message = format!("mesh axis `{name}` does nothing: its ranks all do the same work");
-    Diagnostic::new(Code::AxisIdle, message, axis, "named by no `shard`, `store` or `pipeline`")
+    let d = Diagnostic::new(Code::AxisIdle, message, axis, "named by no `shard`, `store` or `pipeline`");
+    match meant {
+        Some((item, mesh)) => d.help(format!("`{item}` uses it")).fix(
+            format!("add `{item}`"),
+            Span { start: mesh.end, ..mesh },
+            format!("\n  {item}"),
+            Applicability::Unsure,
+        ),
+        None => d,
+    }
 }
 
 /// What [`shard_conflict`] tells.
@@ -32,6 +43,8 @@ pub(super) struct Conflict {
     pub(super) other: Option<(String, String)>,
     /// Whether that dimension comes with the data, so that FSDP may have been meant.
     pub(super) data: bool,
+    /// Whether the rule speaks of parameters alone.
+    pub(super) params_only: bool,
     /// The operation.
     pub(super) op: Span,
     /// The rule that gave the axis to the parameter.
@@ -50,7 +63,15 @@ pub(super) fn shard_conflict(c: &Conflict) -> Diagnostic {
         d = d.note(format!("`{}` already splits `{dim}` of `{other}`", c.axis));
     }
     if c.data {
-        d.help(format!("FSDP keeps the parameter whole in use: `store param over {}`", c.axis))
+        let d = d.help(format!("FSDP keeps the parameter whole in use: `store param over {}`", c.axis));
+        match c.rule {
+            // Only a rule about parameters alone can be traded for one about rest.
+            Some(rule) if c.params_only => {
+                let item = format!("store [param, grad, state] over {}", c.axis);
+                d.fix(format!("write `{item}`"), rule, item, Applicability::Unsure)
+            }
+            _ => d,
+        }
     } else {
         d.help(format!("name another dimension of the parameter for `{}`, or none", c.axis))
     }
@@ -69,11 +90,15 @@ pub(super) fn store_conflict(store: Span, axis: &str, param: &str, dim: &str, ru
 /// Attention over a sharded sequence without a method.
 pub(super) fn attention_method(op: Span, seq: &str, axis: &str, rule: Option<Span>) -> Diagnostic {
     let message = format!("attention needs all of `{seq}`, and `{axis}` splits it");
-    let mut d = Diagnostic::new(Code::AttentionMethod, message, op, "each query meets every key");
-    if let Some(rule) = rule {
-        d = d.label(rule, format!("`{axis}` splits `{seq}` here"));
+    let item = format!("attention over {axis} via ring(zigzag)");
+    let help = format!("add `{item}`");
+    match rule {
+        Some(rule) => Diagnostic::new(Code::AttentionMethod, message, rule, format!("`{axis}` splits `{seq}` here"))
+            .label(op, "each query meets every key")
+            .help(help.clone())
+            .fix(help, Span { start: rule.end, ..rule }, format!("\n  {item}"), Applicability::Unsure),
+        None => Diagnostic::new(Code::AttentionMethod, message, op, "each query meets every key").help(help),
     }
-    d.help(format!("add `attention over {axis} via ring(zigzag)`"))
 }
 
 /// A variable that leaves an iteration placed otherwise than it entered the first.

@@ -9,7 +9,7 @@ use super::rules::Ruled;
 use super::{Placement, chains};
 use crate::diagnostics::Sink;
 use crate::graph::{DimId, MapFn, Op, OpGraph, OpId, OpKind, ValueId, ValueRole};
-use crate::layout::{AxisId, Layout};
+use crate::layout::{Action, AxisId, Class, Layout};
 use crate::source::Span;
 use indexmap::IndexMap;
 
@@ -390,7 +390,12 @@ impl Planner<'_> {
                     });
                     let data = other.is_some_and(|(_, d)| self.graph.dim(d).data.is_some());
                     let described = other.map(|(v, d)| (self.name(v), self.graph.dim(d).name.clone()));
+                    let params_only = self.layout.rules.iter().any(|r| {
+                        Some(r.span) == rule
+                            && matches!(&r.action, Action::Shard { classes, .. } if classes[..] == [Class::Param])
+                    });
                     let conflict = Conflict {
+                        params_only,
                         param: self.name(*value),
                         dim: self.graph.dim(*dim).name.clone(),
                         axis: self.layout.axis(*axis).name.clone(),

@@ -3,7 +3,7 @@
 use super::placement::AxisUse;
 use super::{Placement, errors};
 use crate::diagnostics::Sink;
-use crate::graph::{DimId, OpGraph, Value};
+use crate::graph::{DataDim, DimId, OpGraph, Value};
 use crate::layout::{Action, AxisId, Class, Layout, Rule};
 use crate::source::Span;
 use indexmap::IndexMap;
@@ -13,6 +13,21 @@ use indexmap::IndexMap;
 pub(super) struct Ruled {
     pub(super) placements: Vec<Placement>,
     pub(super) reasons: IndexMap<(DimId, AxisId), Span>,
+}
+
+/// An item that would give the idle axis `name` work, and the mesh: a pipeline where there is none and the name says
+/// so, the batch where nothing splits it.
+fn use_of(graph: &OpGraph, layout: &Layout, name: &str) -> Option<(String, Span)> {
+    let mesh = layout.mesh_span?;
+    if layout.pipeline.is_none() && (name.starts_with("pp") || name.starts_with("pipe") || name.starts_with("stage")) {
+        return Some((format!("pipeline over {name} {{ schedule = one_f_one_b }}"), mesh));
+    }
+    let batch = graph.dims.iter().find(|d| d.data == Some(DataDim::Batch))?;
+    let split = layout
+        .rules
+        .iter()
+        .any(|r| matches!(&r.action, Action::Shard { dims, .. } if dims.contains(&batch.name)));
+    (!split).then(|| (format!("shard {} over {name}", batch.name), mesh))
 }
 
 /// Places every value of `graph`; a rule that speaks of no dimension of the model, and an axis
@@ -31,7 +46,7 @@ pub(super) fn place(graph: &OpGraph, layout: &Layout, sink: &mut Sink) -> Ruled 
         let stored = layout.stores.iter().any(|s| s.axes.contains(&id));
         if !ruled && !stored && layout.pipeline != Some(id) {
             let axis = layout.axis(id);
-            sink.warn(errors::axis_idle(axis.span, &axis.name));
+            sink.warn(errors::axis_idle(axis.span, &axis.name, use_of(graph, layout, &axis.name)));
         }
     }
     let mut ruled = Ruled::default();

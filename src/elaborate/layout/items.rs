@@ -365,7 +365,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
         for (name, (e, at)) in fields {
             match name.as_str() {
                 "schedule" => {
-                    schedule_span = e.span;
+                    schedule_span = self.given_at(e);
                     schedule = Some(self.schedule(e, &flat.env)?);
                 }
                 "split" => {
@@ -404,6 +404,16 @@ impl<'p> Builder<'p, '_, '_, '_> {
         };
         self.layout.pipeline = Some(axis);
         Some(PipelineItem { axis, schedule, split, scatter_gather, split_span, schedule_span, span })
+    }
+
+    /// Where a value is given: the argument, where `e` is only the name of the layout's parameter; else `e`. In a layout
+    /// of the library that nobody gave an argument, the use of the layout.
+    fn given_at(&self, e: &Expr) -> Span {
+        let argument = match &e.kind {
+            ExprKind::Path(p) if p.len() == 1 => self.given.get(&p[0].text).copied(),
+            _ => None,
+        };
+        argument.or_else(|| self.library.then_some(self.used_at)).unwrap_or(e.span)
     }
 
     fn default_schedule(&mut self, span: Span) -> Option<Rc<Instance<'p>>> {
