@@ -10,7 +10,6 @@ use crate::hir::{DeclId, Program};
 use crate::partition::{self, ShardedGraph};
 use crate::resolve::{self, RootFile};
 use crate::source::{Sources, World};
-use crate::syntax::ast::Kind;
 
 /// A job as far as its legality goes: no costs.
 struct Legal<'p> {
@@ -41,15 +40,11 @@ pub fn check_job(program: &Program, sources: &Sources, id: DeclId, settings: &Se
     }
 }
 
-/// Checks what the command's own files declare and no job need use: models with the defaults of their parameters, and
-/// clusters.
+/// Checks what the command's own files declare and no job need use: models, blocks and clusters.
 pub fn check_unused(program: &Program, sink: &mut Sink) {
     for module in &program.roots {
-        for (id, entry) in program.entries(*module) {
-            let Some(kind @ (Kind::Model | Kind::Cluster)) = entry.kind() else { continue };
-            let mut graph = expr::Graph::new();
-            let mut eval = Evaluator::new(program, &mut graph, sink);
-            elaborate::alone(&mut eval, id, kind, entry.name().span);
+        for (id, _) in program.entries(*module) {
+            elaborate::alone(program, id, sink);
         }
     }
 }
@@ -105,7 +100,7 @@ fn legal<'p>(
         return None;
     }
     let read = |id| graph.eval(&job.point, &[id])[0];
-    let sound = legality::check_sharding(&job, &sharded, &graph, &job.point, sink);
+    let sound = legality::check_sharding(&job, &sharded, &graph, sources, sink);
     let (p, m) = (job.pipeline.as_ref().map(|p| read(job.layout.axis(p.axis).size)), read(job.microbatches));
     let schedule = match (&job.pipeline, u32::try_from(m as i64)) {
         (_, Err(_)) => {
@@ -122,7 +117,9 @@ fn legal<'p>(
         (Some(item), Ok(m)) => {
             let p = p.unwrap_or(1.0) as u32;
             let mut eval = Evaluator::new(program, &mut graph, sink);
-            schedule::evaluate(&mut eval, item, p, m)?
+            let schedule = schedule::evaluate(&mut eval, item, p, m)?;
+            schedule::warn_of_bubble(&mut eval, item, &schedule, p, m);
+            schedule
         }
     };
     sound.then_some(Legal { job, sharded, schedule, graph })

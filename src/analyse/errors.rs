@@ -78,6 +78,18 @@ pub(super) fn schedule_wrong(
     ))
 }
 
+/// `bubble` is idle over busy time; `std`, whether the schedule is the library's, so that only numbers can change.
+pub(super) fn bubble_large(name: &str, bubble: f64, (p, m): (u32, u32), span: Span, std: bool) -> Diagnostic {
+    let d = Diagnostic::new(
+        Code::BubbleLarge,
+        format!("schedule `{name}` idles {bubble:.1} times as long as it works"),
+        span,
+        format!("a step takes {:.1} times the ideal time", 1.0 + bubble),
+    )
+    .note(format!("for p = {p} pipeline ranks and m = {m} microbatches, messages free"));
+    if std { d.help("more microbatches, or fewer pipeline ranks, make the bubble smaller") } else { d }
+}
+
 pub(super) fn counted_unknown(name: &str, known: &[String], span: Span) -> Diagnostic {
     let d = Diagnostic::new(
         Code::NameUnknown,
@@ -183,8 +195,10 @@ fn uneven(u: &Uneven, units: &[(String, i64, bool)], p: u32, per: u32, span: Spa
     let of_rank: Vec<_> =
         (1..=(all / p64).min(64)).filter(|v| all.is_multiple_of(v * p64)).map(|v| v.to_string()).collect();
     if per > 1 && !of_rank.is_empty() {
-        let n = if of_rank.len() == 1 && of_rank[0] == "1" { "chunk" } else { "chunks" };
-        d = d.help(format!("{} {n} on each of the {p} ranks would be even", of_rank.join(" or ")));
+        let (last, first) = of_rank.split_last().map_or(("", &[][..]), |(l, f)| (l.as_str(), f));
+        let list = if first.is_empty() { last.to_string() } else { format!("{} or {last}", first.join(", ")) };
+        let n = if list == "1" { "chunk" } else { "chunks" };
+        d = d.help(format!("{list} {n} on each of the {p} ranks would be even"));
         return d.help(BALANCED).fix("write `balanced`", span, "balanced", Applicability::Unsure);
     }
     let near: Vec<_> = [u.fewer_chunks, u.more_chunks]
@@ -242,7 +256,7 @@ pub(super) fn length(name: &str, extent: i64, axes: &str, product: i64, at: Span
     .label(rule, format!("splits {name}"))
     .help(format!("{list} tokens would do"));
     near.iter()
-        .fold(d, |d, n| d.fix(format!("write `{n} tok`"), at, format!("{n} tok"), Applicability::Unsure))
+        .fold(d, |d, n| d.fix(format!("write `sequence = {n} tok`"), at, format!("{n} tok"), Applicability::Unsure))
 }
 
 /// Offers to pad a table's rows, such as a vocabulary, to what divides.
@@ -348,7 +362,11 @@ pub(super) fn place(axis: &str, size: i64, stride: i64, level: &str, devices: i6
     };
     Diagnostic::new(Code::PlaceSpans, message, span, format!("{axis} must lie inside one {level}"))
         .note(format!("{axis} = {size} at stride {stride} reaches over {reach} devices, a {level} has {devices}"))
-        .help("put the axis last in the mesh, where its stride is 1, or make it smaller")
+        .help(if stride > 1 && size <= devices {
+            "the last axis of a mesh has stride 1".to_string()
+        } else {
+            format!("{axis} may be at most {}", (devices / stride).max(1))
+        })
 }
 
 pub(super) fn batch(
@@ -374,7 +392,7 @@ pub(super) fn batch(
         d = d.help(format!("a batch of {} would be", near.join(" or ")));
     }
     for n in legal {
-        d = d.fix(format!("write `{n} seq`"), span, format!("{n} seq"), Applicability::Unsure);
+        d = d.fix(format!("write `batch = {n} seq`"), span, format!("{n} seq"), Applicability::Unsure);
     }
     let smaller = (1..micro.min(65_536)).rev().find(|v| batch % (v * replicas) == 0);
     match (smaller, micro_span) {

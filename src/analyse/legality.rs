@@ -7,7 +7,7 @@ use super::errors;
 use crate::diagnostics::{Applicability, Diagnostic, Sink};
 use crate::elaborate::{Duty, DutyKind, Job, Parameter};
 use crate::expr;
-use crate::graph::{DataDim, DimId};
+use crate::graph::{DataDim, DimId, Op, OpId, OpKind};
 use crate::layout::AxisId;
 use crate::partition::{Broken, ShardedGraph};
 use crate::source::{Sources, Span};
@@ -73,10 +73,10 @@ pub fn check_sharding(
     job: &Job<'_>,
     sharded: &ShardedGraph,
     graph: &expr::Graph,
-    inputs: &[f64],
+    sources: &Sources,
     sink: &mut Sink,
 ) -> bool {
-    let read = |id: expr::Id| graph.eval(inputs, &[id])[0];
+    let read = |id: expr::Id| graph.eval(&job.point, &[id])[0];
     // One message for each rule and set of axes, whatever number of dimensions it hits.
     let mut found: IndexMap<(Span, Vec<AxisId>), Vec<DimId>> = IndexMap::new();
     let mut sound = true;
@@ -114,20 +114,30 @@ pub fn check_sharding(
         let changed = axes.iter().zip(&sizes).max_by_key(|(_, n)| **n);
         let (axis, others) =
             changed.map_or((String::new(), 1), |(a, n)| (job.layout.axis(*a).name.clone(), product / n.max(&1)));
-        let limit = (product * 4).min(job.cluster.devices);
+        let limit = (product * 4).min(job.cluster.devices).min(1 << 16);
         let legal: Vec<i64> = (1..=limit).filter(|v| dims.iter().all(|(_, n)| n % (v * others) == 0)).collect();
         let current = product / others.max(1);
         let legal = around(&legal, current);
         let parameter = job.parameters.iter().find(|p| p.name == axis && p.value == current);
-        let place = parameter.map_or(rule, |p| p.span);
+        let axis_span = changed.map(|(a, _)| job.layout.axis(*a).span);
+        let in_mesh = axis_span.and_then(|at| written(job, sources, &axis, at, current));
+        let place = parameter.map(|p| p.span).or(in_mesh).unwrap_or(rule);
         let (data, extent) = (first.data, dims[0].1);
         let length = job.places.get("sequence").copied().filter(|_| data == Some(DataDim::Sequence));
+        // A key head on several ranks is right and not compiled yet.
+        let shared = |d: &(String, i64)| d.1 > 0 && product % d.1 == 0;
+        if first.groups.is_some() && dims.iter().all(shared) {
+            let what = format!("{} = {extent} heads on {product} ranks: each on several", dims[0].0);
+            sink.error(crate::eval::errors::not_supported(&what, place));
+            continue;
+        }
         sink.error(match length {
             Some(at) => errors::length(&dims[0].0, extent, &text.join(", "), product, at, rule),
             None => {
                 let d = errors::indivisible(&dims, &text.join(", "), product, &legal, &axis, place, rule);
                 let names = axes.iter().map(|a| job.layout.axis(*a).name.clone()).collect::<Vec<_>>();
-                if job.ops.params.iter().any(|p| job.ops.value(p.value).dims.first() == Some(&first_id)) && data.is_none() && dims.len() == 1 {
+                let table = |(_, op): (OpId, &Op)| matches!(op.kind, OpKind::Embed { over } if over == first_id);
+                if dims.len() == 1 && job.ops.ops().any(table) {
                     errors::offer_pad(d, &dims[0].0, extent, &names, product, rule)
                 } else {
                     d
@@ -182,9 +192,9 @@ fn mesh(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, span: Span) -> Di
     let text = sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" × ");
     let help = ways.first().map(|(name, to, _)| format!("{name} = {to} uses all {devices}"));
     let d = errors::mesh(&names.join(" × "), &text, product, devices, span, help);
-    ways.into_iter().filter_map(|(name, to, at)| Some((name, to, at?))).fold(d, |d, (name, to, at)| {
-        d.fix(format!("write `{name} = {to}`"), at, to.to_string(), Applicability::Unsure)
-    })
+    ways.into_iter()
+        .filter_map(|(name, to, at)| Some((name, to, at?)))
+        .fold(d, |d, (name, to, at)| d.fix(format!("write `{name} = {to}`"), at, to.to_string(), Applicability::Unsure))
 }
 
 /// Where the size of an axis is written as a number: in the mesh, or as the parameter of its name.
@@ -226,12 +236,13 @@ fn division(job: &Job<'_>, sources: &Sources, a: i64, b: i64, span: Span) -> Dia
     let Some(p) = culprit else { return errors::division(a, b, text, span, &listed.join(", ")) };
     let others = b / p.value;
     let allowed = |v: &i64| p.domain.as_ref().is_none_or(|d| d.contains(v));
-    let legal: Vec<i64> =
-        (1..=(p.value * 4).min(1 << 16)).filter(|v| a % (v * others) == 0).filter(allowed).collect();
+    let legal: Vec<i64> = (1..=(p.value * 4).min(1 << 16)).filter(|v| a % (v * others) == 0).filter(allowed).collect();
     let d = errors::division_by_parameter(a, b, &listed, &p.name, p.span, &around(&legal, p.value));
     let d = d.label(span, format!("`{text}` must be whole"));
     let literal = sources.snippet(p.span) == p.value.to_string();
-    around(&legal, p.value).iter().rev().filter(|v| literal && **v < p.value).fold(d, |d, v| {
-        d.fix(format!("write `{} = {v}`", p.name), p.span, v.to_string(), Applicability::Unsure)
-    })
+    around(&legal, p.value)
+        .iter()
+        .rev()
+        .filter(|v| literal && **v < p.value)
+        .fold(d, |d, v| d.fix(format!("write `{} = {v}`", p.name), p.span, v.to_string(), Applicability::Unsure))
 }

@@ -137,6 +137,15 @@ pub fn evaluate<'p>(eval: &mut Evaluator<'p, '_>, item: &PipelineItem<'p>, p: u3
     Some(Schedule { name, arguments, chunks, orders: checked, bubble })
 }
 
+/// Warns of an order that idles longer than it works, whatever the chunks cost.
+pub fn warn_of_bubble(eval: &mut Evaluator<'_, '_>, item: &PipelineItem<'_>, schedule: &Schedule, p: u32, m: u32) {
+    if schedule.bubble > 1.0 {
+        let std = eval.program.module(item.schedule.id.module).std;
+        let place = if std { item.schedule_span } else { item.schedule.decl.name.span };
+        eval.sink.warn(errors::bubble_large(&schedule.name, schedule.bubble, (p, m), place, std));
+    }
+}
+
 /// `p`, `m`, the schedule's parameters and its own functions.
 fn environment<'p>(
     eval: &mut Evaluator<'p, '_>,
@@ -228,12 +237,7 @@ fn requires<'p>(eval: &mut Evaluator<'p, '_>, instance: &Instance<'p>, env: &Rc<
 }
 
 /// The nearest numbers of microbatches, below and above, with which a requirement holds.
-fn would_do<'p>(
-    eval: &mut Evaluator<'p, '_>,
-    instance: &Instance<'p>,
-    cond: &'p Expr,
-    env: &Rc<Env<'p>>,
-) -> Vec<i128> {
+fn would_do<'p>(eval: &mut Evaluator<'p, '_>, instance: &Instance<'p>, cond: &'p Expr, env: &Rc<Env<'p>>) -> Vec<i128> {
     const REACH: i128 = 256;
     let Some(m) = env.find("m").and_then(Value::as_int) else { return Vec::new() };
     let p = env.find("p").and_then(Value::as_int).and_then(|p| u32::try_from(p).ok()).unwrap_or(1);

@@ -199,7 +199,12 @@ fn launch(p: &mut Project, args: &Arguments) -> Option<String> {
         Err(list) => {
             for e in list {
                 let at = places.span(&e.at);
-                p.sink.error(cannot(&e, target.title, at));
+                let at_mesh = matches!(e.at, Where::Mesh);
+                let instead = e.instead.as_deref().map(|text| match reordered(p.sources.snippet(at), text) {
+                    Some(mesh) if at_mesh => mesh,
+                    _ => text.to_string(),
+                });
+                p.sink.error(cannot(&e, target.title, at, instead));
             }
             return None;
         }
@@ -263,12 +268,26 @@ fn unknown(what: &str, name: Option<&str>, known: &[&str], span: Span) -> Diagno
     }
 }
 
-fn cannot(e: &TargetError, title: &str, span: Span) -> Diagnostic {
+/// The mesh as it is written, its axes in the order of `wanted`, another mesh of the same axes.
+fn reordered(written: &str, wanted: &str) -> Option<String> {
+    let inner = |text: &str| -> Option<Vec<String>> {
+        let (_, rest) = text.split_once('[')?;
+        let list = rest.strip_suffix(']')?;
+        (!list.contains(['(', '[', '\n'])).then(|| list.split(',').map(|d| d.trim().to_string()).collect())
+    };
+    let name = |def: &str| def.split('=').next().map(|n| n.trim().to_string());
+    let defs = inner(written)?;
+    let order: Option<Vec<String>> =
+        inner(wanted)?.iter().map(|axis| defs.iter().find(|d| name(d) == name(axis)).cloned()).collect();
+    Some(format!("mesh [{}]", order?.join(", ")))
+}
+
+fn cannot(e: &TargetError, title: &str, span: Span, instead: Option<String>) -> Diagnostic {
     let mut d =
         Diagnostic::new(Code::TargetCannot, format!("{title} cannot run this: {}", e.what), span, "not in this target");
     d = d.note(e.why.clone());
-    if let Some(instead) = &e.instead {
-        d = d.fix(format!("write `{instead}`"), span, instead.clone(), Applicability::Unsure);
+    if let Some(instead) = instead {
+        d = d.fix(format!("write `{instead}`"), span, instead, Applicability::Unsure);
     }
     if !e.able.is_empty() {
         d = d.help(format!("{} can", e.able.join(", ")));

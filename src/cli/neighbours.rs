@@ -272,13 +272,21 @@ pub(super) fn does_not_fit(c: &Compiled<'_>, sources: &Sources, found: &[Found])
     ));
     for largest in crate::emit::assemble::largest(c, facts, sources).iter().take(3) {
         let class = largest.class;
-        d = d.note(format!(
+        let note = format!(
             "{class} `{}` in {}: {} ({})",
             largest.what,
             if largest.region.is_empty() { "the model" } else { &largest.region },
             bytes(largest.bytes as f64),
             largest.place
-        ));
+        );
+        // Tensors that look alike are named once.
+        if !d.notes.contains(&note) {
+            d = d.note(note);
+        }
+    }
+    let whole = |r: &crate::layout::Recompute| r.scope.is_everywhere() && r.what == crate::layout::RecomputeWhat::All;
+    if activations > at_rest && !c.job.layout.recompute.iter().any(whole) {
+        d = d.help("`recompute all` keeps the input of each layer alone, for a second forward");
     }
     if found.is_empty() {
         return d.help("no layout one or two edits away fits: more devices, or a smaller model or batch");

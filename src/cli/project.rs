@@ -82,6 +82,11 @@ fn pick(program: &Program, name: Option<&str>, sink: &mut Sink) -> Vec<DeclId> {
         let span = program.roots.first().map_or(Span::NOWHERE, |m| Span::new(program.module(*m).file, 0, 0));
         let known: Vec<_> = jobs.iter().map(|j| format!("`{}`", program.entry(*j).name().text)).collect();
         let d = Diagnostic::new(Code::NameUnknown, format!("no job `{name}` is declared"), span, "in this file");
+        let names = jobs.iter().map(|j| program.entry(*j).name().text.as_str());
+        let d = match crate::resolve::errors::nearest(name, names) {
+            Some(near) => d.help(format!("`{near}` exists")),
+            None => d,
+        };
         sink.error(if known.is_empty() {
             d.note("it declares no job")
         } else {

@@ -242,19 +242,47 @@ pub(super) fn product_unnamed(span: Span) -> Diagnostic {
         Code::ProductUnnamed,
         "the dimensions of this product are not implied here",
         span,
-        "which dimensions are kept?",
+        "no target says which dimensions are kept",
     )
     .help("name it first, with its dimensions: `u[B, S, F] = h @ w`")
 }
 
-pub(super) fn nothing_shared(a: &str, b: &str, span: Span) -> Diagnostic {
+/// A variable that leaves an iteration of a repeat with other dimensions than it entered the first.
+pub(super) fn carried(name: &str, repeat: &str, enters: &str, leaves: &str, span: Span, entry: Span) -> Diagnostic {
     Diagnostic::new(
+        Code::DimensionMismatch,
+        format!("`{name}` enters `{repeat}` as [{enters}] and leaves it as [{leaves}]"),
+        span,
+        format!("[{leaves}] here"),
+    )
+    .label(entry, format!("[{enters}] before the repeat"))
+    .note("what an iteration leaves is what the next one finds")
+}
+
+/// `kept`: dimensions on both sides that the target keeps; `lonely`: dimensions of one side that neither the other
+/// nor the target has; `elementwise`: whether `*` would fit.
+pub(super) fn nothing_shared(
+    a: &str,
+    b: &str,
+    kept: &[String],
+    lonely: &[String],
+    elementwise: bool,
+    span: Span,
+) -> Diagnostic {
+    let list = |names: &[String]| names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+    let mut d = Diagnostic::new(
         Code::DimensionMismatch,
         format!("`@` has nothing to sum: [{a}] and [{b}] share no dimension that the target lacks"),
         span,
         "nothing is contracted",
-    )
-    .help("use `*` for an elementwise product")
+    );
+    if !kept.is_empty() {
+        d = d.note(format!("both sides have {}, and so has the target", list(kept)));
+    }
+    if !lonely.is_empty() {
+        d = d.note(format!("neither the target nor the other side has {}", list(lonely)));
+    }
+    if elementwise { d.help("use `*` for an elementwise product") } else { d }
 }
 
 pub(super) fn operator_use(op: &str, wants: &str, span: Span) -> Diagnostic {
@@ -280,7 +308,9 @@ pub(super) fn heads_ungrouped(
         format!("not declared `for {of}`"),
     )
     .label(attention, format!("queries have `{of}`, keys and values `{keys}`"))
-    .note(format!("`{keys} … for {of}` also lets a key head lie on several ranks, where there are more ranks than heads"));
+    .note(format!(
+        "`{keys} … for {of}` also lets a key head lie on several ranks, where there are more ranks than heads"
+    ));
     match k {
         Some(k) => d.help(format!("write `{keys} = {k} for {of}`")),
         None => d.help(format!("write `{keys} = … for {of}`")),
@@ -317,7 +347,7 @@ pub(super) fn kv_heads(k: i128, n: i128, def: &ast::DimDef, of: &str, at: Span) 
     let legal: Vec<i128> = (1..=n.min(4_096)).filter(|v| n % v == 0).collect();
     let d = d.help(format!("`{name}` may be {}", around(&legal, k)));
     match legal.iter().rev().find(|v| **v < k) {
-        Some(v) => d.fix(format!("write `{v}`"), at, v.to_string(), Applicability::Unsure),
+        Some(v) => d.fix(format!("write `{v}` for `{k}`"), at, v.to_string(), Applicability::Unsure),
         None => d,
     }
 }
@@ -345,10 +375,10 @@ pub(super) fn default_inexact(
     )
     .label(default, format!("the default of `{param}`"));
     // The nearest divisor, and what would make the division unneeded.
-    let near = (1..b).filter_map(|step| [b + step, b - step].into_iter().find(|v| *v <= a && a % v == 0)).next();
+    let near = (1..b.min(65_536)).find_map(|step| [b + step, b - step].into_iter().find(|v| *v <= a && a % v == 0));
     let d = d.help(format!("give `{param}` a value, or choose `{y}` so that it divides {a}"));
     match near {
-        Some(v) => d.fix(format!("write `{v}`"), at, v.to_string(), Applicability::Unsure),
+        Some(v) => d.fix(format!("write `{y} = {v}`"), at, v.to_string(), Applicability::Unsure),
         None => d,
     }
 }
@@ -369,7 +399,12 @@ pub(super) fn nothing_selected(selector: &str, span: Span, known: &[String]) -> 
         "matches nothing",
     );
     match nearest(selector, known.iter().map(String::as_str)) {
-        Some(near) => d.help(format!("`{near}` exists")),
+        Some(near) => d.help(format!("`{near}` exists")).fix(
+            format!("use `{near}`"),
+            span,
+            near.to_string(),
+            Applicability::Unsure,
+        ),
         None => d.note(format!(
             "its regions are {}",
             known.iter().take(10).map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")

@@ -368,7 +368,7 @@ impl<'p> Builder<'p, '_, '_> {
         let extents = model::Extents { batch: microbatch_all, sequence };
         let pads = evaluated.layout.pads.clone();
         let ops = model::elaborate(&mut self.eval, &model, model_span, extents, &pads)?;
-        self.check_selectors(&evaluated.layout, &ops);
+        self.check_selectors(&evaluated.scopes, &ops);
         for c in std::mem::take(&mut self.eval.conditions) {
             duties.push(Duty {
                 cond: c.cond,
@@ -514,6 +514,10 @@ impl<'p> Builder<'p, '_, '_> {
             (Some(n), place) => (i128::from(n), place.unwrap_or(self.name.span)),
             (None, Some(span)) => {
                 let (value, _) = self.field(field)?;
+                if let Value::Word(_) = value {
+                    self.eval.sink.error(errors::not_supported(&format!("lengths that vary as `{field}`"), span));
+                    return None;
+                }
                 match self.eval.require(value, &Wanted::Quantity(unit), &format!("`{field}`"), span) {
                     Value::Num(Quantity { num: Num::Int(v), .. }) => (v, span),
                     Value::Hole => {
@@ -522,8 +526,13 @@ impl<'p> Builder<'p, '_, '_> {
                     }
                     Value::Error(_) => return None,
                     other => {
-                        let what = if let Value::Word(_) = other { "lengths that vary" } else { "a fraction of one" };
-                        self.eval.sink.error(errors::not_supported(&format!("{what} as `{field}`"), span));
+                        let noun = other.noun();
+                        self.eval.sink.error(errors::wrong_value(
+                            &format!("`{field}`"),
+                            "a known whole number",
+                            &noun,
+                            span,
+                        ));
                         return None;
                     }
                 }
@@ -596,20 +605,19 @@ impl<'p> Builder<'p, '_, '_> {
     }
 
     /// Each `in` reaches something.
-    fn check_selectors(&mut self, layout: &Layout, ops: &OpGraph) {
-        let scopes = layout
-            .rules
-            .iter()
-            .map(|r| (&r.scope, r.span))
-            .chain(layout.stores.iter().map(|s| (&s.scope, s.span)))
-            .chain(layout.recompute.iter().map(|r| (&r.scope, r.span)));
+    fn check_selectors(&mut self, scopes: &[(Scope, Span)], ops: &OpGraph) {
+        let mut told: Vec<Span> = Vec::new();
         for (scope, span) in scopes {
+            if told.contains(span) {
+                continue;
+            }
             if !scope.is_everywhere() && !ops.regions.iter().any(|r| scope.depth(&r.path).is_some()) {
                 let text = scope.text();
                 let mut known: Vec<_> =
                     (1..ops.regions.len() as u32).map(|i| ops.selector_path(crate::graph::RegionId(i))).collect();
                 known.dedup();
-                self.eval.sink.error(errors::nothing_selected(&text, span, &known));
+                self.eval.sink.error(errors::nothing_selected(&text, *span, &known));
+                told.push(*span);
             }
         }
     }

@@ -55,6 +55,8 @@ pub(super) struct Evaluated<'p> {
     /// The layout's own `require`s.
     pub(super) requires: Vec<(&'p ast::Item, Rc<Env<'p>>)>,
     pub(super) name: String,
+    /// The scopes items stand in, each with its selectors' place.
+    pub(super) scopes: Vec<(Scope, Span)>,
 }
 
 struct Builder<'p, 'e, 's, 'j> {
@@ -66,6 +68,7 @@ struct Builder<'p, 'e, 's, 'j> {
     /// `axis data = [dp, cp]`.
     products: Vec<(String, Vec<AxisId>)>,
     devices: i64,
+    scopes: Vec<(Scope, Span)>,
     /// Where arguments of the layout are given.
     given: IndexMap<SmolStr, Span>,
     /// Whether the layout is the library's.
@@ -97,6 +100,7 @@ pub(super) fn evaluate<'p>(
         layout: Layout::default(),
         products: Vec::new(),
         devices: cluster.devices,
+        scopes: Vec::new(),
         given: instance.args.iter().map(|(name, (_, span))| (name.clone(), *span)).collect(),
         library,
         used_at: instance.span,
@@ -122,11 +126,21 @@ pub(super) fn evaluate<'p>(
     };
     let items = b.bind_lets(items);
     b.mesh(&items, &decl.name)?;
+    // Elsewhere than in an axis position, an axis is its size.
+    let sizes: Vec<_> =
+        b.layout.axes.iter().map(|a| (SmolStr::from(a.name.as_str()), Value::sym(a.size, Unit::none()))).collect();
+    let items: Vec<_> = items
+        .into_iter()
+        .map(|flat| {
+            let new = sizes.iter().filter(|(name, _)| flat.env.find(name).is_none()).cloned().collect();
+            Flat { env: Env::with(&flat.env, new), ..flat }
+        })
+        .collect();
     let mut requires = Vec::new();
     let pipeline = b.items(&items, cluster, &mut requires)?;
     b.check_places(cluster);
-    let layout = b.layout;
-    Some(Evaluated { layout, pipeline, requires, name: decl.name.text.to_string() })
+    let (layout, scopes) = (b.layout, b.scopes);
+    Some(Evaluated { layout, pipeline, requires, name: decl.name.text.to_string(), scopes })
 }
 
 impl<'p> Builder<'p, '_, '_, '_> {
@@ -302,6 +316,10 @@ impl<'p> Builder<'p, '_, '_, '_> {
             }
             nested.push(list);
         }
-        Some(Scope { nested })
+        let scope = Scope { nested };
+        if let Some(selector) = flat.scopes.last().and_then(|s| s.first()) {
+            self.scopes.push((scope.clone(), selector.span));
+        }
+        Some(scope)
     }
 }

@@ -127,20 +127,8 @@ pub(super) fn elaborate<'p>(
         return None;
     }
     let scope = Scope { env: Rc::new(env), dims: IndexMap::new(), tensors: IndexMap::new() };
-    let mut b = Builder {
-        eval,
-        ops: OpGraph::new(span),
-        scope,
-        region: RegionId(0),
-        params: IndexMap::new(),
-        extents,
-        pads,
-        blocks: Vec::new(),
-        given: model.args.iter().map(|(name, (_, span))| (name.clone(), *span)).collect(),
-        call_site: None,
-        repeated: false,
-        in_unit: false,
-    };
+    let mut b = Builder::new(eval, scope, span, extents, pads);
+    b.given = model.args.iter().map(|(name, (_, span))| (name.clone(), *span)).collect();
     b.items(block)?;
     if b.ops.units.is_empty() {
         b.eval.sink.error(errors::operator_use("model", "at least one statement", span));
@@ -149,6 +137,9 @@ pub(super) fn elaborate<'p>(
     Some(b.ops)
 }
 
+/// A parameter's name and value.
+type Valued<'e> = (&'e str, i128);
+
 /// A default `x / y` of a whole number that is not whole because of the argument given for `y`: the names and values of
 /// both, and where that argument is.
 fn inexact_default<'e>(
@@ -156,7 +147,7 @@ fn inexact_default<'e>(
     env: &Env<'_>,
     model: &Instance<'_>,
     wanted: &Wanted,
-) -> Option<((&'e str, i128), (&'e str, i128), Span)> {
+) -> Option<(Valued<'e>, Valued<'e>, Span)> {
     let ExprKind::Binary(ast::BinaryOp::Div, _, x, y) = &default.kind else { return None };
     let (ExprKind::Path(x), ExprKind::Path(y)) = (&x.kind, &y.kind) else { return None };
     let ([x], [y]) = (&x[..], &y[..]) else { return None };
@@ -178,6 +169,32 @@ fn only_arguments(block: &Block, decl: &ast::Decl) -> bool {
         ItemKind::Assign { target, .. } => params.iter().any(|p| p.name.text == target.name.text),
         _ => false,
     })
+}
+
+impl<'p, 'e, 's> Builder<'p, 'e, 's> {
+    /// Nothing elaborated yet, with `scope` known.
+    pub(super) fn new(
+        eval: &'e mut Evaluator<'p, 's>,
+        scope: Scope<'p>,
+        span: Span,
+        extents: Extents,
+        pads: &'e [Pad],
+    ) -> Self {
+        Builder {
+            eval,
+            ops: OpGraph::new(span),
+            scope,
+            region: RegionId(0),
+            params: IndexMap::new(),
+            extents,
+            pads,
+            blocks: Vec::new(),
+            given: IndexMap::new(),
+            call_site: None,
+            repeated: false,
+            in_unit: false,
+        }
+    }
 }
 
 impl<'p> Builder<'p, '_, '_> {
@@ -251,7 +268,7 @@ impl<'p> Builder<'p, '_, '_> {
     }
 
     /// Opens a unit unless one is open; says whether it did.
-    fn open_unit(&mut self, name: &str, count: i64, repeated: bool, span: Span) -> bool {
+    pub(super) fn open_unit(&mut self, name: &str, count: i64, repeated: bool, span: Span) -> bool {
         if self.in_unit {
             return false;
         }
@@ -314,15 +331,13 @@ impl<'p> Builder<'p, '_, '_> {
                 && self.ops.value(*new).dims != self.ops.value(*old).dims
             {
                 let (found, wanted) = (self.dims_text(*new), self.dims_text(*old));
-                let span = self.ops.value(*new).span;
-                self.eval.sink.error(errors::dims_mismatch(
-                    &found,
-                    &wanted,
-                    &[],
-                    &[tensor.to_string()],
-                    span,
-                    self.ops.value(*old).span,
-                ));
+                let assigned = block.items.iter().rev().find_map(|i| match &i.kind {
+                    ItemKind::Assign { target, .. } if target.name.text == *tensor => Some(target.span),
+                    _ => None,
+                });
+                let span = assigned.unwrap_or(self.ops.value(*new).span);
+                let entry = self.ops.value(*old).span;
+                self.eval.sink.error(errors::carried(tensor, &name.text, &wanted, &found, span, entry));
                 return None;
             }
         }

@@ -49,7 +49,7 @@ pub(super) fn tensor<'p>(b: &mut Builder<'p, '_, '_>, e: &'p Expr, target: Optio
         ExprKind::Path(path) if path.len() == 1 => variable(b, &path[0]),
         ExprKind::Field(..) => parameter_path(b, e),
         ExprKind::Param(Some((name, dims))) => parameter(b, name, dims.as_deref(), e.span),
-        ExprKind::Binary(BinaryOp::Contract, _, x, y) => contract(b, x, y, target, e.span),
+        ExprKind::Binary(BinaryOp::Contract, at, x, y) => contract(b, x, y, target, e.span, *at),
         ExprKind::Binary(op @ (BinaryOp::Add | BinaryOp::Sub | BinaryOp::Mul | BinaryOp::Div), _, x, y) => {
             elementwise(b, *op, x, y, target, e.span)
         }
@@ -190,6 +190,7 @@ fn contract<'p>(
     y: &'p Expr,
     target: Option<&[DimId]>,
     span: Span,
+    at_operator: Span,
 ) -> Option<ValueId> {
     let Some(target) = target else {
         let at = b.at(span);
@@ -201,9 +202,19 @@ fn contract<'p>(
     let contracted: Vec<_> = pd.iter().filter(|d| qd.contains(d) && !target.contains(d)).copied().collect();
     if contracted.is_empty() {
         let (pt, qt) = (b.dims_text(p), b.dims_text(q));
-        let at = b.at(span);
+        let at = b.at(at_operator);
+        let names = |list: Vec<&DimId>| list.iter().map(|d| b.ops.dim(**d).name.clone()).collect::<Vec<_>>();
+        let kept = names(pd.iter().filter(|d| qd.contains(d)).collect());
+        let lonely = names(
+            pd.iter()
+                .filter(|d| !qd.contains(d))
+                .chain(qd.iter().filter(|d| !pd.contains(d)))
+                .filter(|d| !target.contains(d))
+                .collect(),
+        );
+        let elementwise = pd.iter().all(|d| target.contains(d)) && qd.iter().all(|d| target.contains(d));
         b.eval.sink.error(
-            errors::nothing_shared(&pt, &qt, at)
+            errors::nothing_shared(&pt, &qt, &kept, &lonely, elementwise, at)
                 .label(x.span, format!("has [{pt}]"))
                 .label(y.span, format!("has [{qt}]")),
         );

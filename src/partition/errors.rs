@@ -95,7 +95,6 @@ pub(super) fn attention_method(op: Span, seq: &str, axis: &str, rule: Option<Spa
     match rule {
         Some(rule) => Diagnostic::new(Code::AttentionMethod, message, rule, format!("`{axis}` splits `{seq}` here"))
             .label(op, "each query meets every key")
-            .help(help.clone())
             .fix(help, Span { start: rule.end, ..rule }, format!("\n  {item}"), Applicability::Unsure),
         None => Diagnostic::new(Code::AttentionMethod, message, op, "each query meets every key").help(help),
     }

@@ -23,10 +23,8 @@ fn use_of(graph: &OpGraph, layout: &Layout, name: &str) -> Option<(String, Span)
         return Some((format!("pipeline over {name} {{ schedule = one_f_one_b }}"), mesh));
     }
     let batch = graph.dims.iter().find(|d| d.data == Some(DataDim::Batch))?;
-    let split = layout
-        .rules
-        .iter()
-        .any(|r| matches!(&r.action, Action::Shard { dims, .. } if dims.contains(&batch.name)));
+    let split =
+        layout.rules.iter().any(|r| matches!(&r.action, Action::Shard { dims, .. } if dims.contains(&batch.name)));
     (!split).then(|| (format!("shard {} over {name}", batch.name), mesh))
 }
 

@@ -114,7 +114,12 @@ impl fmt::Display for ScheduleError {
                 write!(out, "rank {rank} runs {op}, there are {microbatches} microbatches and {chunks} chunks")
             }
             Self::NotHosted { rank, op, hosts, .. } => {
-                write!(out, "rank {rank} runs {op}, the chunk is on {hosts:?}")
+                let list: Vec<_> = hosts.iter().map(ToString::to_string).collect();
+                match &list[..] {
+                    [] => write!(out, "rank {rank} runs {op}, and no rank hosts chunk {}", op.chunk),
+                    [one] => write!(out, "rank {rank} runs {op}, and rank {one} hosts chunk {}", op.chunk),
+                    all => write!(out, "rank {rank} runs {op}, and ranks {} host chunk {}", all.join(", "), op.chunk),
+                }
             }
             Self::Twice { op, first, second } => {
                 write!(out, "{op} on rank {} and again on rank {}", first.0, second.0)

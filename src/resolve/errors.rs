@@ -8,9 +8,14 @@ use smol_str::SmolStr;
 
 /// The name of `known` nearest to `name`, if one is near.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // The distance takes time in proportion to both lengths; nobody misspells so long a word.
+    const LONGEST: usize = 100;
+    if name.len() > LONGEST {
+        return None;
+    }
     let fold = |s: &str| s.to_ascii_lowercase().replace('_', "");
-    let limit = (name.len() / 3).max(1);
-    let scored = known.into_iter().filter(|k| *k != name).map(|k| {
+    let limit = if name.len() == 1 { 0 } else { (name.len() / 3).max(1) };
+    let scored = known.into_iter().filter(|k| *k != name && k.len() <= LONGEST).map(|k| {
         let d = if fold(k) == fold(name) { 0 } else { strsim::damerau_levenshtein(k, name) };
         let prefix = k.len() > name.len() && name.len() >= 4 && k.starts_with(name);
         (if prefix { d.min(limit) } else { d }, k)
@@ -30,7 +35,7 @@ pub(crate) fn unreadable(span: Span, path: &str, why: &ReadError) -> Diagnostic 
 }
 
 pub(super) fn file_empty(span: Span, name: &str) -> Diagnostic {
-    Diagnostic::new(Code::FileEmpty, format!("`{name}` declares nothing"), span, "the file ends here")
+    Diagnostic::new(Code::FileEmpty, format!("`{name}` declares nothing"), span, "nothing is declared")
         .help("a file begins with `edition 1`; `examples/llama3_8b.par` is one to start from")
 }
 

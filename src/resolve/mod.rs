@@ -5,7 +5,7 @@
 pub mod errors;
 mod library;
 
-use crate::diagnostics::Sink;
+use crate::diagnostics::{Diagnostic, Edit, Sink};
 use crate::hir::{Binding, DeclId, Module, ModuleId, Program, walk_file};
 use crate::source::{FileId, ReadError, Sources, Span, World};
 use crate::syntax::{self, ast};
@@ -68,6 +68,23 @@ struct Loader<'a> {
     /// Modules by normalised path; `None` while being loaded.
     by_path: IndexMap<String, Option<ModuleId>>,
     depth: usize,
+}
+
+/// Most uses one fix looks at.
+const RENAMES: usize = 1_000;
+/// How far before a use its line is looked at, in bytes.
+const LINE: usize = 4_096;
+
+/// Where `name` stands in `text` as a word of its own, outside of comments and strings, and not after a dot.
+fn uses<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.match_indices(name).map(|(at, _)| at).take(RENAMES).filter(move |at| {
+        let near = text.floor_char_boundary(at.saturating_sub(LINE));
+        let (before, after) = (text.get(near..*at).unwrap_or(""), text.get(at + name.len()..).unwrap_or(""));
+        let line = before.rsplit('\n').next().unwrap_or("");
+        let quoted = line.matches('"').count() % 2 == 1;
+        !before.ends_with(|c| word(c) || c == '.') && !after.starts_with(word) && !quoted && !line.contains("//")
+    })
 }
 
 impl Loader<'_> {
@@ -170,7 +187,9 @@ impl Loader<'_> {
                 }
                 None => {
                     let known = self.library.names_of(&group.text);
-                    self.sink.error(errors::std_name_missing(&name, group, &known));
+                    let d = errors::std_name_missing(&name, group, &known);
+                    let d = if alias.is_none() { self.rename_uses(d, &name) } else { d };
+                    self.sink.error(d);
                 }
             }
         }
@@ -218,13 +237,28 @@ impl Loader<'_> {
                 Some(binding) => self.bind(alias.as_ref().unwrap_or(&name), binding, scope),
                 None => {
                     let known: Vec<_> = self.program.module(module).scope.keys().cloned().collect();
-                    self.sink.error(errors::name_missing_in_file(&name, text, &known));
+                    let d = errors::name_missing_in_file(&name, text, &known);
+                    let d = if alias.is_none() { self.rename_uses(d, &name) } else { d };
+                    self.sink.error(d);
                 }
             }
         }
         if u.alias.is_none() && u.names.is_none() && u.path.is_empty() {
             self.sink.error(errors::use_shape(u.span));
         }
+    }
+
+    /// A fix that renames an import renames its uses in the file too.
+    fn rename_uses(&self, mut d: Diagnostic, name: &ast::Name) -> Diagnostic {
+        let text = &self.sources.file(name.span.file).text;
+        for fix in &mut d.fixes {
+            let Some(new) = fix.edits.first().map(|e| e.text.clone()) else { continue };
+            let used = uses(text, &name.text).filter(|at| *at != name.span.start as usize);
+            fix.edits.extend(
+                used.map(|at| Edit { span: Span::new(name.span.file, at, at + name.text.len()), text: new.clone() }),
+            );
+        }
+        d
     }
 
     fn bind(&mut self, name: &ast::Name, binding: Binding, scope: &mut IndexMap<SmolStr, (Binding, Span)>) {

@@ -182,7 +182,7 @@ fn unknown(text: &str) -> UnitError {
             note: Some("`B` is bytes, `b` is bits: write one of the two with a capital prefix"),
         },
         [] => {
-            let near = known.iter().min_by_key(|k| strsim::damerau_levenshtein(k, text));
+            let near = known.iter().filter(|_| text.len() <= 8).min_by_key(|k| strsim::damerau_levenshtein(k, text));
             error(
                 near.filter(|k| strsim::damerau_levenshtein(k, text) == 1 && text.len() > 1).map(|k| (*k).into()),
                 None,

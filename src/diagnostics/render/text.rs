@@ -38,6 +38,8 @@ pub fn text(diagnostics: &[Diagnostic], sources: &Sources, colour: Colour) -> St
 /// One diagnostic with its source.
 pub fn text_one(d: &Diagnostic, sources: &Sources, colour: Colour) -> String {
     let Excerpted { files, labels, primary } = excerpts(d, sources);
+    // A file that could not be read has no line to show.
+    let labels = if is_empty(d, sources) { Vec::new() } else { labels };
     let drawn = if labels.is_empty() { bare(d, sources) } else { draw(d, files, &labels, primary) };
     let mut out = match colour {
         Colour::Always => drawn,
@@ -119,10 +121,15 @@ fn title_colour(d: &Diagnostic) -> Color {
     }
 }
 
+/// Whether the primary place is in a file of no text.
+fn is_empty(d: &Diagnostic, sources: &Sources) -> bool {
+    Place::of(sources, d.primary.span).is_some_and(|p| p.file.text.is_empty())
+}
+
 /// The header and the place, for a diagnostic whose source is not shown.
 fn bare(d: &Diagnostic, sources: &Sources) -> String {
     let mut out = one_line(&header(d)) + "\n";
-    if let Some(p) = Place::of(sources, d.primary.span) {
+    if let Some(p) = Place::of(sources, d.primary.span).filter(|_| !is_empty(d, sources)) {
         let _ = writeln!(out, "   at {}:{}:{}", one_line(&clean(&p.file.name)), p.line, p.column);
     }
     out

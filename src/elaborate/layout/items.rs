@@ -259,7 +259,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 }
             }
             ExprKind::Hole => {
-                self.eval.sink.error(errors::open_choice("recompute", e.span));
+                self.eval.sink.error(errors::not_supported("choosing what to recompute", e.span));
                 return None;
             }
             _ => match word(e) {
