@@ -11,6 +11,7 @@
 
 mod check;
 mod eval;
+mod explain;
 mod files;
 mod llama;
 mod megatron_rules;

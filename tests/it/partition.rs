@@ -358,7 +358,7 @@ fn a_parameter_that_would_have_to_move_is_an_error_at_its_rule() {
 
 #[test]
 fn other_conflicts() {
-    assert_eq!(codes(&mut context_parallel(None)), [(Code::AttentionMethod, 2)]);
+    assert_eq!(codes(&mut context_parallel(None)), [(Code::AttentionMethod, 100)]);
     let mut s = Setup::llama(&[("tp", 4)]).shard("N K F V", "tp", "").store(&[Class::Param], "tp", Hold::Layer);
     assert_eq!(codes(&mut s), [(Code::StoreConflict, 200)]);
     let mut s = Setup::llama(&[("ep", 4)]).shard("E", "ep", "");
