@@ -306,28 +306,14 @@ pub(super) fn mesh(
     }
 }
 
-pub(super) fn division(
-    a: i64,
-    b: i64,
-    text: &str,
-    span: Span,
-    factors: &str,
-    legal: &[(&str, Vec<i64>)],
-) -> Diagnostic {
-    let mut d = Diagnostic::new(
+pub(super) fn division(a: i64, b: i64, text: &str, span: Span, factors: &str) -> Diagnostic {
+    let d = Diagnostic::new(
         Code::InexactDivision,
         format!("`{text}` is not a whole number: {a} does not divide by {b}"),
         span,
         format!("{a} / {b} = {:.2}", a as f64 / b as f64),
     );
-    if !factors.is_empty() {
-        d = d.note(format!("here {factors}"));
-    }
-    for (name, values) in legal.iter().filter(|(_, v)| !v.is_empty()) {
-        let values = values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        d = d.help(format!("{name} may be {values}"));
-    }
-    d
+    if factors.is_empty() { d } else { d.note(format!("here {factors}")) }
 }
 
 /// [`division`] at the parameter one would change: `listed` are the factors of `b`, `legal` values of the parameter.

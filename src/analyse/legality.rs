@@ -148,21 +148,6 @@ pub fn check_sharding(
     sound
 }
 
-/// Values of one parameter near its own for which a condition holds, everything else as it is.
-fn legal_values(job: &Job<'_>, graph: &expr::Graph, cond: expr::Id, p: &Parameter) -> Vec<i64> {
-    let Some(at) = job.parameters.iter().position(|q| q.input == p.input) else { return Vec::new() };
-    let tried: Vec<i64> = match &p.domain {
-        Some(list) => list.clone(),
-        None => (1..=(4 * p.value).min(4_096)).collect(),
-    };
-    let mut point = job.point.clone();
-    let holds = |v: &i64| {
-        point[at] = *v as f64;
-        graph.eval(&point, &[cond])[0] != 0.0
-    };
-    around(&tried.into_iter().filter(holds).collect::<Vec<_>>(), p.value)
-}
-
 /// Up to two values on each side of `at`.
 fn around(list: &[i64], at: i64) -> Vec<i64> {
     let split = list.partition_point(|v| *v < at);
