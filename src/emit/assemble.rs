@@ -319,7 +319,12 @@ fn recompute(c: &Compiled<'_>) -> RecomputeInfo {
     }
     let parts: Option<Vec<RecomputePart>> = active.iter().map(|r| part(c, r)).collect();
     match parts {
-        Some(parts) => RecomputeInfo::Parts(parts),
+        // The order of items in the text says nothing.
+        Some(mut parts) => {
+            parts.sort();
+            parts.dedup();
+            RecomputeInfo::Parts(parts)
+        }
         None => RecomputeInfo::Other(active.iter().map(|r| other_text(r)).collect::<Vec<_>>().join("; ")),
     }
 }

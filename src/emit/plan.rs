@@ -198,7 +198,7 @@ pub enum RecomputeInfo {
 }
 
 /// A part of a layer that is recomputed.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecomputePart {
     /// Everything inside the region of this path.

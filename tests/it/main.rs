@@ -10,8 +10,9 @@
 )]
 
 mod check;
+mod compile;
 mod eval;
-mod explain;
+mod examples;
 mod files;
 mod llama;
 mod megatron_rules;

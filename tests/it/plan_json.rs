@@ -88,7 +88,8 @@ fn violations(root: &Value, schema: &Value, value: &Value, at: &str, found: &mut
     }
 }
 
-fn check(value: &Value) -> Vec<String> {
+/// Where a plan breaks the published schema.
+pub(crate) fn check(value: &Value) -> Vec<String> {
     let schema = schema();
     let mut found = Vec::new();
     violations(&schema, &schema, value, "", &mut found);
