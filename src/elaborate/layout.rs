@@ -197,7 +197,10 @@ impl<'p> Builder<'p, '_, '_, '_> {
                     self.eval.sink.error(errors::not_positive(name, v, span));
                     return None;
                 }
-                let hi = allowed.iter().flatten().copied().max().unwrap_or(1).max(i128::from(self.devices)).max(v);
+                // Wide enough to try neighbours of the point, narrow enough that products of several stay whole numbers
+                // on the largest cluster.
+                let near = v.saturating_mul(64).max(4_096).min(i128::from(self.devices));
+                let hi = allowed.iter().flatten().copied().max().unwrap_or(1).max(near).max(v);
                 let input = Input { name: name.to_string(), kind: expr::Kind::Int, lo: 1.0, hi: hi as f64 };
                 let id = self.eval.graph.input(input);
                 self.point.push(value as f64);

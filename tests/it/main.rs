@@ -28,4 +28,4 @@ mod targets_output;
 mod targets_scripts;
 mod tidy;
 mod ui;
-mod values;
+mod work;
