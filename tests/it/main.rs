@@ -16,7 +16,7 @@ mod examples;
 mod files;
 mod llama;
 mod megatron_rules;
-mod modules;
+mod models;
 mod oracle;
 mod partition;
 mod plan_json;
