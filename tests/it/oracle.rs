@@ -6,6 +6,7 @@
 //! [`Translated::wire`]. `PARC_ORACLE_CASES` names another folder.
 
 mod case;
+mod par;
 mod wire;
 
 use case::{Translated, translate};

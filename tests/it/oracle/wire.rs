@@ -15,7 +15,7 @@ pub(super) type Wire = BTreeMap<String, f64>;
 const BF16: f64 = 2.0;
 
 /// What one device sends with rings, given the larger side of a collective over `n` ranks.
-fn sent(kind: &str, bytes: f64, n: f64) -> f64 {
+pub(super) fn sent(kind: &str, bytes: f64, n: f64) -> f64 {
     match kind {
         "all-reduce" => 2.0 * (n - 1.0) / n * bytes,
         "collective-permute" => bytes,
