@@ -15,6 +15,7 @@ mod eval;
 mod examples;
 mod files;
 mod llama;
+mod megatron_examples;
 mod megatron_rules;
 mod models;
 mod oracle;

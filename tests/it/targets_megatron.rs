@@ -36,7 +36,7 @@ fn check(plan: &Plan) -> Vec<String> {
     args
 }
 
-fn options(args: &[String]) -> BTreeSet<Vec<String>> {
+pub(crate) fn options(args: &[String]) -> BTreeSet<Vec<String>> {
     let mut out: Vec<Vec<String>> = Vec::new();
     for arg in args {
         match out.last_mut() {

@@ -40,7 +40,7 @@ fn written(plan: &Plan, launcher: &str) -> (tempfile::TempDir, PathBuf) {
 }
 
 /// Adds a program to the folder `bin` of `dir`.
-fn fake(dir: &Path, name: &str, body: &str) {
+pub(crate) fn fake(dir: &Path, name: &str, body: &str) {
     let bin = dir.join("bin");
     fs::create_dir_all(&bin).unwrap();
     let file = bin.join(name);
@@ -49,10 +49,10 @@ fn fake(dir: &Path, name: &str, body: &str) {
 }
 
 /// Says its environment of interest and its arguments, each ended by a NUL.
-const TELL: &str = r#"printf '%s\0' "$PARC_JOB" "$CUDA_DEVICE_MAX_CONNECTIONS" "$@""#;
+pub(crate) const TELL: &str = r#"printf '%s\0' "$PARC_JOB" "$CUDA_DEVICE_MAX_CONNECTIONS" "$@""#;
 
 /// Runs a script of `dir` with the fake programs; gives what they told.
-fn run(dir: &Path, script: &Path, args: &[&str], environment: &[(&str, &str)]) -> (Vec<String>, bool) {
+pub(crate) fn run(dir: &Path, script: &Path, args: &[&str], environment: &[(&str, &str)]) -> (Vec<String>, bool) {
     let path = format!("{}:/usr/bin:/bin", dir.join("bin").display());
     let output = Command::new("bash")
         .arg(script)
