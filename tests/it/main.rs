@@ -14,6 +14,7 @@ mod compile;
 mod eval;
 mod examples;
 mod files;
+mod hand;
 mod llama;
 mod megatron_examples;
 mod megatron_rules;
