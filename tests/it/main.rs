@@ -22,6 +22,7 @@ mod models;
 mod oracle;
 mod partition;
 mod plan_json;
+mod props;
 mod report;
 mod sample_plans;
 mod syntax;
