@@ -28,6 +28,70 @@ LLAMA1 = {
     "30B": {LAYERS: 60, HIDDEN: 6656, HEADS: 52, KV: 52, FFN: 17920},
     "65B": {LAYERS: 80, HIDDEN: 8192, HEADS: 64, KV: 64, FFN: 22016},
 }
+# Attention as its two products and what lies between, for runs made before fused kernels or without them. T is the
+# sequence of the keys. The factor after the softmax stands for dropout: the language has none, its traffic is this.
+UNFUSED = """
+block Unfused(q[B, S, N, D], k[B, S, N, D], v[B, S, N, D], dim T) -> [B, S, N, D] {
+  scores[B, N, S, T] = q @ rename(k, S = T)
+  weights = softmax(scores, over = T)%s
+  o[B, S, N, D] = weights @ rename(v, S = T)
+  return o
+}
+"""
+UNFUSED_GPT = UNFUSED % " * 0.9" + """
+model Unfused_model(layers: Int, hidden: Int, heads: Int, vocab: Int, max_positions: Int) {
+  dims { H = hidden, N = heads, D = hidden / heads, F = 4 * hidden, V = vocab, P = max_positions, T = max_positions }
+  input tokens[B: seq, S: tok]
+  region embed { x[B, S, H] = embed(tokens, param wte[V, H]) + take(param wpe[P, H], P = S) }
+  repeat decoder = layers {
+    region attention {
+      h = layer_norm(x, param ln1_g[H], param ln1_b[H])
+      q[B, S, N, D] = h @ param wq[H, N, D] + param bq[N, D]
+      k[B, S, N, D] = h @ param wk[H, N, D] + param bk[N, D]
+      v[B, S, N, D] = h @ param wv[H, N, D] + param bv[N, D]
+      region core { o = Unfused(q, k, v) }
+      x = x + (o @ param wo[N, D, H] + param bo[H])
+    }
+    region mlp {
+      h = layer_norm(x, param ln2_g[H], param ln2_b[H])
+      a[B, S, F] = gelu(h @ param w1[H, F] + param b1[F])
+      x = x + (a @ param w2[F, H] + param b2[H])
+    }
+  }
+  region head {
+    h = layer_norm(x, param g[H], param b[H])
+    logits[B, S, V] = h @ embed.wte
+    loss = cross_entropy(logits, over = V)
+  }
+}
+"""
+UNFUSED_LLAMA = UNFUSED % "" + """
+model Unfused_model(layers: Int, hidden: Int, heads: Int, ffn: Int, vocab: Int, length: Int) {
+  dims { H = hidden, N = heads, D = hidden / heads, F = ffn, V = vocab, T = length }
+  input tokens[B: seq, S: tok]
+  region embed { x[B, S, H] = embed(tokens, param wte[V, H]) }
+  repeat decoder = layers {
+    region attention {
+      h = rms_norm(x, param norm[H])
+      q[B, S, N, D] = h @ param wq[H, N, D]
+      k[B, S, N, D] = h @ param wk[H, N, D]
+      v[B, S, N, D] = h @ param wv[H, N, D]
+      region core {
+        q[B, S, N, D] = rope(q)
+        k[B, S, N, D] = rope(k)
+        o = Unfused(q, k, v)
+      }
+      x = x + (o @ param wo[N, D, H])
+    }
+    region mlp { x = SwiGLU(x) }
+  }
+  region head {
+    h = rms_norm(x, param norm[H])
+    logits[B, S, V] = h @ param w_out[H, V]
+    loss = cross_entropy(logits, over = V)
+  }
+}
+"""
 DEVICES = {
     "A100-SXM-80GB": ("A100_SXM_80", "NVLink3", "IB_HDR", ""),
     "A100-SXM-40GB": ("A100_SXM_40", "NVLink3", "IB_HDR", ""),
@@ -59,7 +123,9 @@ class Run:
     zero_group: int = 0  # ranks that share the state; 0 is all of dp
     precision: str = "bf16_mixed"
     overlap: bool = False
+    overlap_p2p: bool = False
     scatter: bool = False
+    unfused: bool = False
     seconds: float = 0.0  # 0: not measured
     fits: bool = True
     peak_gib: float = 0.0
@@ -100,8 +166,15 @@ class Run:
             split = "even" if s[LAYERS] % (self.pp * self.chunks) == 0 else "balanced"
             p2p = ", p2p = scatter_gather(tp)" if self.scatter and self.tp > 1 else ""
             lines.append(f"  pipeline over pp {{ schedule = {plan}, split = {split}{p2p} }}")
+            if self.overlap_p2p:
+                lines.append("  overlap p2p over pp with [forward, backward]")
         lines.append("}")
-        if self.gated:
+        if self.unfused:
+            lines.append(UNFUSED_LLAMA if self.gated else UNFUSED_GPT)
+        if self.unfused:
+            last = f"ffn = {s[FFN]}, length = {self.seq}" if self.gated else f"max_positions = {self.seq}"
+            model = f"Unfused_model(layers = {s[LAYERS]}, hidden = {s[HIDDEN]}, heads = {s[HEADS]}, vocab = {s[VOCAB]}, {last})"
+        elif self.gated:
             args = f"kv_heads = {s[KV]}, ffn = {s[FFN]}, vocab = {s[VOCAB]}"
             model = f"Llama(layers = {s[LAYERS]}, hidden = {s[HIDDEN]}, heads = {s[HEADS]}, {args})"
         else:
@@ -132,6 +205,7 @@ def megatron_deepspeed(row):
         ports=4,
         recompute="full",
         precision="fp16_mixed",
+        unfused=True,
         seconds=float(row["step_time_ms"]) / 1000,
     )
 
@@ -159,6 +233,7 @@ def layout_sweep(row):
         recompute=row["recompute"],
         zero="1",
         precision="bf16_pure",
+        unfused=kernel == "unfused attention",
         seconds=float(row["step_time_s"] or 0),
         fits=row["outcome"] == "ok",
     )
@@ -216,6 +291,8 @@ def published(row):
     if "zero1 group" in row["other"]:
         size = row["other"].split("zero1 group")[1].split()[0].rstrip(";")
         group = max(0, int(size))
+    if family == "llm-foundry FSDP" and seq > 4096:
+        family += ", over 4k tokens"
     if row["attention"] == "naive":
         family += " (unfused attention)"
     return Run(
@@ -238,6 +315,8 @@ def published(row):
         zero_group=group,
         precision="fp16_mixed" if row["precision"] == "fp16" else "bf16_mixed",
         overlap=family in ("DGX Cloud", "InternEvo"),
+        overlap_p2p=family == "DGX Cloud",  # the recipes' default where chunks interleave
+        unfused=row["attention"] == "naive",
         scatter=family.startswith(("Korthikanti", "Narayanan")),
         seconds=seconds,
         peak_gib=float(row["peak_memory_gib"] or 0),
