@@ -135,8 +135,8 @@ class Run:
     def half(self):
         return "fit" if zlib.crc32(f"{self.family}/{self.model}".encode()) % 2 == 0 else "held"
 
-    def par(self):
-        """The run as a program."""
+    def par(self, cost=""):
+        """The run as a program, priced by the declaration `tuned` if `cost` has its text."""
         s, d = self.shape, DEVICES[self.device]
         dp = self.devices // (self.tp * self.pp)
         lines = ["edition 1", "use std::schedules::{one_f_one_b, interleaved}", f"use std::hardware::{{{', '.join(d[:3])}}}"]
@@ -182,7 +182,8 @@ class Run:
             model = f"GPT(layers = {s[LAYERS]}, hidden = {s[HIDDEN]}, heads = {s[HEADS]}, {args})"
         lines += ["train measured {", f"  model = {model}", "  cluster = Measured", "  layout = Measured_layout"]
         lines += [f"  batch = {self.batch} seq", f"  sequence = {self.seq} tok", f"  micro_batch = {self.micro} seq"]
-        lines += [f"  precision = {self.precision}", "  optimizer = AdamW", "}"]
+        lines += [f"  precision = {self.precision}", "  optimizer = AdamW"]
+        lines += ["  cost = tuned", "}", cost] if cost else ["}"]
         return "\n".join(lines) + "\n"
 
 
@@ -239,6 +240,8 @@ def layout_sweep(row):
     )
 
 
+# Ports of a node as the cluster says it: HDR is 200 Gb/s, NDR 400 Gb/s.
+FABRICS = {"4x100Gb/s Omni-Path": 2, "4x100Gb/s RoCE": 2, "8x200Gb/s InfiniBand": 8, "8x400Gb/s InfiniBand": 8}
 SOURCES = {
     "mosaicml/llm-foundry": "llm-foundry FSDP",
     "InternEvo": "InternEvo",
@@ -285,7 +288,7 @@ def published(row):
         l, v = number("layers"), number("vocab")
         flops = 96 * batch * seq * l * hidden**2 * (1 + seq / (6 * hidden) + v / (16 * l * hidden))
         seconds = flops / (float(row["measured_tflops_per_device"]) * 1e12 * devices)
-    if not seconds or (family.startswith("Narayanan") and row["zero"] == "3"):
+    if not (seconds or row["peak_memory_gib"]) or (family.startswith("Narayanan") and row["zero"] == "3"):
         return None
     group = 0
     if "zero1 group" in row["other"]:
@@ -308,6 +311,7 @@ def published(row):
         batch=batch,
         micro=number("micro_batch"),
         seq=seq,
+        ports=FABRICS.get(row["inter_node"], 8),
         chunks=number("vpp"),
         sp=row["sp"] == "1",
         recompute=recompute,
@@ -338,10 +342,10 @@ def read(path):
     return [run for run in map(made, rows) if run is not None]
 
 
-def plan(parc, folder, index, run):
+def plan(parc, folder, cost, index, run):
     """Fills `run.found`: step time, memory of the fullest stage, where time goes, or why there is no plan."""
     path = Path(folder) / f"run{index}.par"
-    path.write_text(run.par(), encoding="utf-8")
+    path.write_text(run.par(cost), encoding="utf-8")
     done = subprocess.run([parc, "plan", "--json", path.name], cwd=folder, capture_output=True, text=True, check=False)
     try:
         result = json.loads(done.stdout)
@@ -411,15 +415,18 @@ def report(runs):
             some = [r for r in runs if r.family == family and r.half == half]
             if some:
                 out.append(f"| {family} | {half} | " + " | ".join(summary(some)) + " |")
-    for half in ("fit", "held"):
-        fused = [r for r in runs if r.half == half and "unfused" not in r.family and "DeepSpeed" not in r.family]
-        out.append(f"| all with fused attention | {half} | " + " | ".join(summary(fused)) + " |")
+    megatron = ("DGX Cloud", "Korthikanti", "Narayanan", "Megatron-DeepSpeed, multi")
+    for name, belongs in [("Megatron, several nodes or one full", lambda r: r.family.startswith(megatron)), ("every row", lambda r: True)]:
+        for half in ("fit", "held"):
+            out.append(f"| {name} | {half} | " + " | ".join(summary([r for r in runs if r.half == half and belongs(r)])) + " |")
     out += ["", "| family | half | ran, fits | ran, predicted not to | did not, predicted not to | did not, predicted to fit |", "| --- | --- | --- | --- | --- | --- |"]
     for family in families:
         for half in ("fit", "held"):
             some = [r for r in runs if r.family == family and r.half == half]
             if some:
                 out.append(f"| {family} | {half} | " + " | ".join(map(str, confusion(some))) + " |")
+    for half in ("fit", "held"):
+        out.append(f"| every row | {half} | " + " | ".join(map(str, confusion([r for r in runs if r.half == half]))) + " |")
     peaks = [r for r in runs if r.peak_gib and "gib" in r.found]
     if peaks:
         errors = [r.found["gib"] / r.peak_gib - 1 for r in peaks]
@@ -441,13 +448,18 @@ def main():
     parser.add_argument("--half", choices=["fit", "held", "all"], default="all")
     parser.add_argument("--only", default="", help="families whose name contains this")
     parser.add_argument("--every", type=int, default=1, help="each n-th row only")
+    parser.add_argument("--cost", help="a copy of stdlib/cost/default.par with constants to try, instead of the built-in one")
     parser.add_argument("--jobs", type=int, default=2)
     given = parser.parse_args()
     runs = [run for path in given.csv for run in read(path)]
     runs = [r for r in runs if given.half in ("all", r.half) and given.only in r.family][:: given.every]
     parc = str(Path(given.parc).resolve())
+    cost = ""
+    if given.cost:
+        lines = Path(given.cost).read_text(encoding="utf-8").splitlines()
+        cost = "\n".join(x for x in lines if not x.startswith(("edition", "//!"))).replace("cost default {", "cost tuned {")
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(given.jobs) as pool:
-        list(pool.map(lambda pair: plan(parc, folder, *pair), enumerate(runs)))
+        list(pool.map(lambda pair: plan(parc, folder, cost, *pair), enumerate(runs)))
     if given.dump:
         with open(given.dump, "w", encoding="utf-8") as f:
             f.writelines(json.dumps(r.__dict__ | {"half": r.half}) + "\n" for r in runs)

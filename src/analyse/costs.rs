@@ -184,7 +184,8 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
     /// Time of a phase with what hides behind its compute taken off, and how much that is.
     ///
     /// Every collective adds its whole time unless the layout overlaps it. What is overlapped may hide behind the
-    /// phase's compute, up to the stated share of it.
+    /// phase's compute, up to the stated share of it. The host issues the steps one after another, ahead of the device:
+    /// a phase of many small steps takes as long as issuing them.
     fn exposed(&mut self, sharded: &ShardedGraph, steps: &[StepCost], phase: Phase) -> (expr::Id, expr::Id) {
         let mut busy = Vec::new();
         let mut compute = Vec::new();
@@ -202,17 +203,26 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
                 }
             }
         }
+        let issued = self.issued(busy.len());
         let busy = self.real_sum(&busy);
         if hideable.is_empty() {
             let zero = self.eval.graph.real(0.0);
-            return (busy, zero);
+            return (self.eval.graph.max(busy, issued), zero);
         }
         let hideable = self.real_sum(&hideable);
         let compute = self.real_sum(&compute);
         let share = self.eval.graph.real(limit);
         let room = self.eval.graph.mul(compute, share);
         let hidden = self.eval.graph.min(hideable, room);
-        (self.eval.graph.sub(busy, hidden), hidden)
+        let exposed = self.eval.graph.sub(busy, hidden);
+        (self.eval.graph.max(exposed, issued), hidden)
+    }
+
+    /// Time the host needs to issue so many steps.
+    fn issued(&mut self, steps: usize) -> expr::Id {
+        let each = self.call("issue", Vec::new(), vec![self.device.clone()]);
+        let steps = self.eval.graph.real(steps as f64);
+        self.eval.graph.mul(each, steps)
     }
 
     fn work(&mut self, work: &Work) -> expr::Id {

@@ -328,6 +328,7 @@ pub fn cost_signature(name: &str) -> Option<&'static str> {
         "copy" => "n: Bytes, from: Tier, to: Tier",
         "clock" => "d: Device, load: Ratio",
         "held" => "live: Bytes, d: Device",
+        "issue" => "d: Device",
         _ => return None,
     })
 }

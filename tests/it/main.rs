@@ -10,7 +10,7 @@
 )]
 
 mod check;
-mod compile;
+mod cost;
 mod eval;
 mod examples;
 mod explain;

@@ -26,9 +26,10 @@ pub(super) fn time(c: &Compiled<'_>, stages: &[StageValues]) -> TimeInfo {
     let mut in_pipeline = 0.0;
     for (unit, n) in c.costs.iter().zip(&facts.units) {
         let times = m * *n as f64;
-        let phases = [(&unit.forward, unit.hidden_f), (&unit.backward, unit.hidden_b)];
-        for (steps, hidden) in phases {
+        let phases = [(&unit.forward, unit.f, unit.hidden_f), (&unit.backward, unit.b, unit.hidden_b)];
+        for (steps, whole, hidden) in phases {
             let mut hidden = c.value(hidden) * times;
+            let before = in_pipeline;
             for cost in steps {
                 let mut seconds = c.value(cost.seconds) * times;
                 if let Category::Comm(
@@ -42,6 +43,12 @@ pub(super) fn time(c: &Compiled<'_>, stages: &[StageValues]) -> TimeInfo {
                 }
                 in_pipeline += seconds;
                 *parts.entry(part_name(c, cost)).or_default() += seconds;
+            }
+            // Longer than its steps: the device waits for the host.
+            let waits = (c.value(whole) * times - (in_pipeline - before)).max(0.0);
+            if waits > 1e-9 * step {
+                in_pipeline += waits;
+                *parts.entry("host".into()).or_default() += waits;
             }
         }
     }
