@@ -10,6 +10,7 @@
 )]
 
 mod check;
+mod compile;
 mod cost;
 mod eval;
 mod examples;
