@@ -6,9 +6,10 @@ use super::types::wanted_of;
 use super::{Closure, Env, Evaluator, Instance, Value, Wanted, Word, type_wanted};
 use crate::source::Span;
 use crate::syntax::ast::{self, Arg, Expr, ExprKind, Param, ParamKind};
-use indexmap::IndexMap;
-use smol_str::SmolStr;
 use std::rc::Rc;
+
+/// One slot for each parameter: the argument and its place.
+type Slots<'p> = Vec<Option<(Value<'p>, Span)>>;
 
 /// An argument after evaluation.
 pub(super) struct Given<'p> {
@@ -123,20 +124,15 @@ impl<'p> Evaluator<'p, '_> {
         out
     }
 
-    /// Matches arguments to parameters; what is wrong is reported and left out.
-    fn bind(
-        &mut self,
-        params: &'p [Param],
-        given: Vec<Given<'p>>,
-        of: &ast::Name,
-    ) -> IndexMap<SmolStr, (Value<'p>, Span)> {
-        let mut out = IndexMap::new();
+    /// Matches arguments to parameters, one slot for each; what is wrong is reported and left out.
+    fn bind(&mut self, params: &'p [Param], given: Vec<Given<'p>>, of: &ast::Name) -> Slots<'p> {
+        let mut slots: Slots<'p> = vec![None; params.len()];
         for (i, g) in given.into_iter().enumerate() {
-            let param = match &g.name {
-                Some(name) => params.iter().find(|p| p.name.text == name.text),
-                None => params.get(i),
+            let at = match &g.name {
+                Some(name) => params.iter().position(|p| p.name.text == name.text),
+                None => (i < params.len()).then_some(i),
             };
-            let Some(param) = param else {
+            let Some(at) = at else {
                 let known: Vec<_> = params.iter().map(|p| p.name.text.to_string()).collect();
                 self.sink.error(match &g.name {
                     Some(name) => errors::unknown_argument(&name.text, name.span, &of.text, &known, of.span),
@@ -144,20 +140,29 @@ impl<'p> Evaluator<'p, '_> {
                 });
                 continue;
             };
-            let wanted = match &param.kind {
-                ParamKind::Value { ty: Some(ty), .. } => match self.user_type(&ty.name.text) {
-                    Some(unit) => Wanted::Quantity(crate::units::Unit::base(crate::units::Base::User(unit))),
-                    None => type_wanted(ty),
-                },
-                ParamKind::Value { ty: None, .. } | ParamKind::Tensor(_) => Wanted::Any,
-                ParamKind::Dim { .. } => wanted_of("Int"),
+            let param = &params[at];
+            let wanted = self.param_wanted(param);
+            let value = if self.fits(&g.value, &wanted) {
+                g.value
+            } else {
+                self.require(g.value, &wanted, &format!("`{}`", param.name.text), g.span)
             };
-            let value = self.require(g.value, &wanted, &format!("`{}`", param.name.text), g.span);
-            if out.insert(param.name.text.clone(), (value, g.span)).is_some() {
+            if slots[at].replace((value, g.span)).is_some() {
                 self.sink.error(errors::argument_twice(&param.name.text, g.span));
             }
         }
-        out
+        slots
+    }
+
+    fn param_wanted(&self, param: &Param) -> Wanted {
+        match &param.kind {
+            ParamKind::Value { ty: Some(ty), .. } => match self.user_type(&ty.name.text) {
+                Some(unit) => Wanted::Quantity(crate::units::Unit::base(crate::units::Base::User(unit))),
+                None => type_wanted(ty),
+            },
+            ParamKind::Value { ty: None, .. } | ParamKind::Tensor(_) => Wanted::Any,
+            ParamKind::Dim { .. } => wanted_of("Int"),
+        }
     }
 
     /// A declaration with arguments: a record where its fields are all it has, else an instance.
@@ -167,7 +172,9 @@ impl<'p> Evaluator<'p, '_> {
             given.iter().find_map(|g| if let Value::Error(e) = g.value { Some(Value::Error(e)) } else { None });
         let before = self.sink.error_count();
         let mut args = base.args.clone();
-        args.extend(self.bind(params, given, &base.decl.name));
+        let slots = self.bind(params, given, &base.decl.name);
+        let bound = params.iter().zip(slots).filter_map(|(p, slot)| Some((p.name.text.clone(), slot?)));
+        args.extend(bound);
         if let Some(e) = failed {
             return e;
         }
@@ -200,14 +207,14 @@ impl<'p> Evaluator<'p, '_> {
         self.apply(f, given, span)
     }
 
-    fn run(&mut self, f: &Closure<'p>, mut args: IndexMap<SmolStr, (Value<'p>, Span)>, span: Span) -> Value<'p> {
+    fn run(&mut self, f: &Closure<'p>, args: Slots<'p>, span: Span) -> Value<'p> {
         let key: *const ast::Decl = f.decl;
         if self.calls.contains(&key) {
             return self.error(errors::recursion(span, &f.decl.name.text));
         }
         let mut env = Env::inside(&f.env);
-        for param in f.decl.params.as_deref().unwrap_or_default() {
-            let value = match (args.swap_remove(&param.name.text), &param.kind) {
+        for (param, given) in f.decl.params.as_deref().unwrap_or_default().iter().zip(args) {
+            let value = match (given, &param.kind) {
                 (Some((v, _)), _) => v,
                 (None, ParamKind::Value { default: Some(e), .. } | ParamKind::Dim { default: Some(e) }) => {
                     self.eval(e, &Rc::new(env.clone()), &Wanted::Any)
@@ -236,11 +243,16 @@ impl<'p> Evaluator<'p, '_> {
             Some(ast::Ret::Type(ty)) => type_wanted(ty),
             Some(ast::Ret::Dims(..)) | None => Wanted::Any,
         };
-        let what = format!("the result of `{}`", decl.name.text);
+        let check = |eval: &mut Self, v: Value<'p>, span: Span| {
+            if eval.fits(&v, &wanted) {
+                return v;
+            }
+            eval.require(v, &wanted, &format!("the result of `{}`", decl.name.text), span)
+        };
         match &decl.body {
             ast::Body::Expr(e) => {
                 let v = self.eval(e, &env, &wanted);
-                self.require(v, &wanted, &what, e.span)
+                check(self, v, e.span)
             }
             ast::Body::Block(block) => {
                 let mut env = env;
@@ -255,7 +267,7 @@ impl<'p> Evaluator<'p, '_> {
                         }
                         ast::ItemKind::Return(e) => {
                             let v = self.eval(e, &env, &wanted);
-                            return self.require(v, &wanted, &what, e.span);
+                            return check(self, v, e.span);
                         }
                         _ => {
                             return self.error(errors::wrong_kind(

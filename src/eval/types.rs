@@ -57,25 +57,33 @@ pub(super) fn wanted_of(name: &str) -> Wanted {
 }
 
 impl<'p> Evaluator<'p, '_> {
-    /// `value` if it is what `wanted` says, else the error; `what` names it in the message.
-    pub fn require(&mut self, value: Value<'p>, wanted: &Wanted, what: &str, span: Span) -> Value<'p> {
-        match (wanted, &value) {
-            (Wanted::Any, _) | (_, Value::Error(_) | Value::Hole) => value,
+    /// Whether `value` is what `wanted` says, or was reported or left open already.
+    pub(super) fn fits(&self, value: &Value<'p>, wanted: &Wanted) -> bool {
+        match (wanted, value) {
+            (Wanted::Any, _) | (_, Value::Error(_) | Value::Hole) => true,
             (Wanted::Int, Value::Num(Quantity { num, unit })) => {
                 let whole = match num {
                     Num::Int(_) => true,
                     Num::Real(_) => false,
                     Num::Sym(id) => self.graph.kind(*id) == crate::expr::Kind::Int,
                 };
-                if !unit.is_none() {
-                    self.error(errors::wrong_unit(what, &Unit::none(), unit, span))
-                } else if whole {
-                    value
-                } else {
-                    self.error(errors::wrong_kind(what, "a whole number", &value.noun(), span))
-                }
+                whole && unit.is_none()
             }
-            (Wanted::Quantity(u), Value::Num(q)) if q.unit == *u => value,
+            (Wanted::Quantity(u), Value::Num(q)) => q.unit == *u,
+            (Wanted::Int | Wanted::Quantity(_), _) => false,
+        }
+    }
+
+    /// `value` if it is what `wanted` says, else the error; `what` names it in the message.
+    pub fn require(&mut self, value: Value<'p>, wanted: &Wanted, what: &str, span: Span) -> Value<'p> {
+        if self.fits(&value, wanted) {
+            return value;
+        }
+        match (wanted, &value) {
+            (Wanted::Any, _) => value,
+            (Wanted::Int, Value::Num(q)) if !q.unit.is_none() => {
+                self.error(errors::wrong_unit(what, &Unit::none(), &q.unit, span))
+            }
             (Wanted::Quantity(u), Value::Num(q)) => self.error(errors::wrong_unit(what, u, &q.unit, span)),
             (Wanted::Int, _) => self.error(errors::wrong_kind(what, "a whole number", &value.noun(), span)),
             (Wanted::Quantity(u), _) => self.error(errors::wrong_kind(what, &u.noun(), &value.noun(), span)),
