@@ -7,6 +7,7 @@ use crate::elaborate::{self, Job, Settings, Split};
 use crate::eval::Evaluator;
 use crate::expr;
 use crate::hir::{DeclId, Program};
+use crate::limits;
 use crate::partition::{self, ShardedGraph};
 use crate::resolve::{self, RootFile};
 use crate::source::{Sources, World};
@@ -28,6 +29,13 @@ pub fn front(sources: &mut Sources, world: &dyn World, files: &[RootFile], sink:
 
 /// Checks one job as far as it goes without costs: shapes, mesh, sharding, batch, schedule, even splits.
 pub fn check_job(program: &Program, sources: &Sources, id: DeclId, settings: &Settings, sink: &mut Sink) -> bool {
+    let before = sink.error_count();
+    let good = checked(program, sources, id, settings, sink);
+    explain(program, id, good, before, sink);
+    good
+}
+
+fn checked(program: &Program, sources: &Sources, id: DeclId, settings: &Settings, sink: &mut Sink) -> bool {
     let Some(legal) = legal(program, sources, id, settings, sink) else { return false };
     // A balanced cut is found with costs; the others are wrong or right without.
     match legal.job.pipeline.as_ref().map(|p| &p.split) {
@@ -57,6 +65,31 @@ pub fn compile<'p>(
     settings: &Settings,
     sink: &mut Sink,
 ) -> Option<Compiled<'p>> {
+    let before = sink.error_count();
+    let compiled = costed(program, sources, id, settings, sink);
+    explain(program, id, compiled.is_some(), before, sink);
+    compiled
+}
+
+/// No job is refused without a word: where a stage gave none, that is a bug in parc and is said so.
+fn explain(program: &Program, id: DeclId, good: bool, before: usize, sink: &mut Sink) {
+    if !good && sink.error_count() == before {
+        let name = program.entry(id).name();
+        let message = format!("{UNEXPLAINED} `{}`", name.text);
+        sink.error(Diagnostic::new(Code::NotSupported, message, name.span, "this job"));
+    }
+}
+
+/// How a bug in parc begins that refuses a job.
+pub const UNEXPLAINED: &str = "a bug in parc: no stage says why it refuses";
+
+fn costed<'p>(
+    program: &'p Program,
+    sources: &Sources,
+    id: DeclId,
+    settings: &Settings,
+    sink: &mut Sink,
+) -> Option<Compiled<'p>> {
     let Legal { job, sharded, schedule, mut graph } = legal(program, sources, id, settings, sink)?;
     let mut eval = Evaluator::new(program, &mut graph, sink);
     let mut caller = costs::Costs::new(&mut eval, &job)?;
@@ -67,12 +100,31 @@ pub fn compile<'p>(
         return None;
     }
     let mut at_point = job.point.clone();
-    at_point.resize(graph.inputs().len(), 0.0);
+    at_point.resize(caller.graph().inputs().len(), 0.0);
+    if !caller.check(&at_point) {
+        return None;
+    }
     let values = stage::UnitValues::at(&graph, &at_point, &unit_costs, &roots.saved);
     let chunks = stage::cut(&job, &schedule, &values, sink)?;
     let facts = stage::count(&job, &sharded, &schedule, chunks, &values);
     let inputs = roots.inputs(&graph, &job.point, &facts);
-    Some(Compiled { job, sharded, schedule, costs: unit_costs, facts, roots, graph, inputs, peak })
+    let compiled = Compiled { job, sharded, schedule, costs: unit_costs, facts, roots, graph, inputs, peak };
+    within_limits(&compiled, sink).then_some(compiled)
+}
+
+/// Whether what the job moves and keeps can be counted.
+fn within_limits(c: &Compiled<'_>, sink: &mut Sink) -> bool {
+    let (memory, flops) = (c.value(c.roots.peak_memory), c.value(c.roots.flops));
+    let over =
+        |what: &str, met: f64, limit: &str| Diagnostic::over_limit(what, format!("{met:.1e}"), limit, c.job.span);
+    if memory > limits::DEVICE_BYTES as f64 {
+        sink.error(over("bytes a plan puts on one device", memory, "2^60"));
+    } else if flops > limits::MAGNITUDE as f64 {
+        sink.error(over("size in bytes or FLOP", flops, "2^100"));
+    } else {
+        return true;
+    }
+    false
 }
 
 /// Devices of a job's cluster; `None` where the job is wrong.

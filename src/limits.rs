@@ -41,6 +41,7 @@ limits! {
     SEARCH_POINTS: u64 = 100_000_000, "points of a search before pruning";
     PARETO_POINTS: usize = 10_000, "points kept of a Pareto front";
     TABLE_ROWS: usize = 1_000_000, "rows of a table";
+    DEVICE_BYTES: u64 = 1 << 60, "bytes a plan puts on one device";
     MAGNITUDE: u128 = 1 << 100, "size in bytes or FLOP";
     DIAGNOSTICS_KEPT: usize = 10_000, "diagnostics kept of one compilation";
 }

@@ -7,10 +7,11 @@ use crate::eval::{Closure, Env, Evaluator, Instance, Num, Quantity, Record, Trut
 use crate::expr;
 use crate::graph::OpKind;
 use crate::layout::{AxisId, Comm};
+use crate::limits;
 use crate::partition::{Collective, CollectiveKind, Phase, Purpose, ShardedGraph, StepId, StepKind, Work};
 use crate::source::Span;
 use crate::syntax::ast::{Body, ItemKind};
-use crate::units::Unit;
+use crate::units::{Unit, show};
 use indexmap::IndexMap;
 use std::rc::Rc;
 
@@ -223,6 +224,27 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
         let each = self.call("issue", Vec::new(), vec![self.device.clone()]);
         let steps = self.eval.graph.real(steps as f64);
         self.eval.graph.mul(each, steps)
+    }
+
+    /// Reports every cost function that gives, at `point`, what is no time or no size: below zero or beyond all bounds.
+    pub fn check(&mut self, point: &[f64]) -> bool {
+        let ids: Vec<_> = self.memo.values().copied().collect();
+        let found = self.eval.graph.eval(point, &ids);
+        let mut told = Vec::new();
+        for ((name, _), value) in self.memo.keys().zip(found) {
+            if (0.0..=limits::MAGNITUDE as f64).contains(&value) || told.contains(name) {
+                continue;
+            }
+            told.push(*name);
+            let job = self.job.places.get("cost").copied().unwrap_or(self.job.span);
+            let span = self.function(name).map_or(job, |f| f.decl.name.span);
+            let unit = if *name == "held" { Unit::bytes() } else { Unit::time() };
+            let message = format!("`{name}` gives {}", show(value, &unit));
+            let label = if value < 0.0 { "a cost is never below 0" } else { "no cost is so large" };
+            let d = Diagnostic::new(Code::OutOfRange, message, span, label);
+            self.eval.sink.error(d.note(format!("met in job `{}`", self.job.name)));
+        }
+        told.is_empty()
     }
 
     fn work(&mut self, work: &Work) -> expr::Id {

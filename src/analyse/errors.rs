@@ -21,6 +21,21 @@ pub(super) fn run_too_long(ops: u64, limit: u64, span: Span) -> Diagnostic {
     .help("a larger `micro_batch` or more data parallel ranks make fewer microbatches")
 }
 
+pub(super) fn zigzag(sequence: i64, ranks: i64, axes: &str, span: Span) -> Diagnostic {
+    let blocks = ranks.saturating_mul(2);
+    let below = sequence / blocks * blocks;
+    let legal: Vec<_> = [below, below.saturating_add(blocks)].into_iter().filter(|n| *n > 0).collect();
+    let legal = legal.iter().map(|n| format!("{n} tok")).collect::<Vec<_>>().join(" and ");
+    Diagnostic::new(
+        Code::Indivisible,
+        format!("{sequence} tokens do not divide into two blocks a rank over {axes}"),
+        span,
+        format!("cuts a sequence into {blocks} blocks"),
+    )
+    .note("`zigzag` gives each rank one block from each end of the sequence")
+    .help(format!("{legal} would divide"))
+}
+
 pub(super) fn schedule_lacks(f: &str, name: &Name, span: Span) -> Diagnostic {
     Diagnostic::new(Code::FieldMissing, format!("schedule `{}` has no `fn {f}`", name.text), span, "used here")
         .label(name.span, format!("`fn {f}` is missing"))

@@ -7,11 +7,14 @@ use super::errors;
 use crate::diagnostics::{Applicability, Diagnostic, Sink};
 use crate::elaborate::{Duty, DutyKind, Job, Parameter};
 use crate::expr;
-use crate::graph::{DataDim, DimId, Op, OpId, OpKind};
-use crate::layout::AxisId;
+use crate::graph::{DataDim, DimId, Op, OpGraph, OpId, OpKind};
+use crate::layout::{Action, AxisId, Layout, Rule};
 use crate::partition::{Broken, ShardedGraph};
 use crate::source::{Sources, Span};
 use indexmap::IndexMap;
+
+/// Sizes of an axis looked at on each side of a wrong one.
+const SIZES_TRIED: i64 = 65_536;
 
 /// Reports every broken condition of the mesh; says whether it is sound.
 pub fn check_mesh(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, sink: &mut Sink) -> bool {
@@ -54,9 +57,9 @@ pub fn check_mesh(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, sink: &
             DutyKind::Batch => {
                 let (batch, micro, replicas) =
                     (read(job.batch) as i64, read(job.micro_batch) as i64, read(job.replicas) as i64);
-                let all = micro * replicas;
+                let all = micro.saturating_mul(replicas).max(1);
                 let legal: Vec<_> =
-                    [batch / all * all, (batch / all + 1) * all].into_iter().filter(|n| *n > 0).collect();
+                    [batch / all * all, (batch / all + 1).saturating_mul(all)].into_iter().filter(|n| *n > 0).collect();
                 let place = job.places.get("batch").copied().unwrap_or(duty.span);
                 let d = errors::batch(batch, micro, replicas, &legal, place, job.places.get("micro_batch").copied());
                 sink.error(d);
@@ -101,6 +104,18 @@ pub fn check_sharding(
             }
         }
     }
+    for via in job.layout.attention.iter().filter(|v| v.zigzag) {
+        // Two blocks a rank, one from each end of the sequence.
+        let axes: Vec<_> = via.axes.iter().map(|a| job.layout.axis(*a)).collect();
+        let ranks = axes.iter().fold(1, |n: i64, a| n.saturating_mul(read(a.size) as i64));
+        let sequence = read(job.sequence) as i64;
+        let splits = sharding_axes(&job.layout, &job.ops).any(|a| via.axes.contains(&a));
+        if ranks > 1 && splits && sequence % ranks.saturating_mul(2) != 0 {
+            let names: Vec<_> = axes.iter().map(|a| format!("{} = {}", a.name, read(a.size))).collect();
+            sink.error(errors::zigzag(sequence, ranks, &names.join(", "), via.span));
+            sound = false;
+        }
+    }
     for ((rule, axes), dims) in found {
         let first_id = dims[0];
         let first = job.ops.dim(first_id);
@@ -114,9 +129,12 @@ pub fn check_sharding(
         let changed = axes.iter().zip(&sizes).max_by_key(|(_, n)| **n);
         let (axis, others) =
             changed.map_or((String::new(), 1), |(a, n)| (job.layout.axis(*a).name.clone(), product / n.max(&1)));
-        let limit = (product * 4).min(job.cluster.devices).min(1 << 16);
-        let legal: Vec<i64> = (1..=limit).filter(|v| dims.iter().all(|(_, n)| n % (v * others) == 0)).collect();
+        // Only the sizes near this one are named, and only so many are looked at.
         let current = product / others.max(1);
+        let limit = (product.saturating_mul(4)).min(job.cluster.devices).min(current.saturating_add(SIZES_TRIED));
+        let from = (current - SIZES_TRIED).max(1);
+        let divides = |v: &i64| dims.iter().all(|(_, n)| n % v.saturating_mul(others).max(1) == 0);
+        let legal: Vec<i64> = (from..=limit).filter(divides).collect();
         let legal = around(&legal, current);
         let parameter = job.parameters.iter().find(|p| p.name == axis && p.value == current);
         let axis_span = changed.map(|(a, _)| job.layout.axis(*a).span);
@@ -146,6 +164,18 @@ pub fn check_sharding(
         });
     }
     sound
+}
+
+/// The axes a rule gives to the sequence.
+fn sharding_axes<'a>(layout: &'a Layout, ops: &'a OpGraph) -> impl Iterator<Item = AxisId> + 'a {
+    let sequence = ops.dims.iter().find(|d| d.data == Some(DataDim::Sequence));
+    let names = move |r: &Rule| match &r.action {
+        Action::Shard { dims, otherwise, .. } => {
+            sequence.is_some_and(|s| dims.iter().chain(otherwise).any(|d| *d == s.name))
+        }
+        Action::Replicate { .. } => false,
+    };
+    layout.rules.iter().filter(move |r| names(r)).flat_map(|r| r.axes.iter().copied())
 }
 
 /// Up to two values on each side of `at`.

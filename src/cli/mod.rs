@@ -111,10 +111,12 @@ impl From<Outcome> for ExitCode {
 }
 
 fn setting(text: &str) -> Result<(String, i64), String> {
-    let (name, value) = text.split_once('=').ok_or("write NAME=NUMBER, such as tp=4")?;
-    let number = value.split_whitespace().next().unwrap_or_default().replace('_', "");
-    let number = number.parse().map_err(|_| format!("`{value}` is not a whole number"))?;
-    Ok((name.trim().to_string(), number))
+    let parts = text.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
+    let (name, value) = parts.filter(|(name, _)| !name.is_empty()).ok_or("write NAME=NUMBER, such as tp=4")?;
+    // `batch=64 seq` may be given as it is written in a file.
+    let digits = value.strip_suffix("seq").or_else(|| value.strip_suffix("tok")).unwrap_or(value).trim_end();
+    let number = digits.replace('_', "").parse().map_err(|_| format!("`{value}` is not a whole number"))?;
+    Ok((name.to_string(), number))
 }
 
 /// Runs the command line `args`.

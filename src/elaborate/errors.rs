@@ -88,6 +88,15 @@ pub(super) fn count_range(what: &str, found: i128, span: Span) -> Diagnostic {
     )
 }
 
+pub(super) fn repeat_range(name: &str, found: i128, limit: i128, span: Span) -> Diagnostic {
+    Diagnostic::new(
+        Code::OutOfRange,
+        format!("`{name}` is repeated {found} times"),
+        span,
+        format!("must be at least 0 and at most {limit}"),
+    )
+}
+
 pub(super) fn count_kind(what: &str, noun: &str, span: Span) -> Diagnostic {
     Diagnostic::new(
         Code::KindMismatch,
@@ -138,6 +147,13 @@ pub(super) fn axis_twice(name: &Name, first: Span) -> Diagnostic {
         .label(first, "first here")
 }
 
+pub(super) fn pipeline_axis(axis: &str, code: Code, span: Span, declared: Span) -> Diagnostic {
+    let message = format!("`{axis}` is the axis of the pipeline and cannot split a tensor too");
+    Diagnostic::new(code, message, span, format!("names `{axis}`"))
+        .label(declared, "its ranks hold different layers")
+        .help(format!("leave `{axis}` out here, or give the mesh another axis"))
+}
+
 pub(super) fn mesh_missing(name: &Name) -> Diagnostic {
     Diagnostic::new(Code::FieldMissing, format!("layout `{}` has no `mesh`", name.text), name.span, "a mesh is needed")
         .help("write `mesh [pp, dp, tp]`: the last axis is the fastest")
@@ -159,7 +175,11 @@ pub(super) fn outside_domain(name: &str, found: &str, allowed: &str, span: Span,
 }
 
 pub(super) fn not_positive(name: &str, found: i128, span: Span) -> Diagnostic {
-    Diagnostic::new(Code::OutOfRange, format!("`{name}` is {found}, but must be at least 1"), span, "below 1")
+    if found < 1 {
+        let message = format!("`{name}` is {found}, but must be at least 1");
+        return Diagnostic::new(Code::OutOfRange, message, span, "below 1");
+    }
+    Diagnostic::new(Code::OutOfRange, format!("`{name}` is {found}, but must be at most 2^40"), span, "above 2^40")
 }
 
 pub(super) fn unknown_class(name: &Name, known: &[&str]) -> Diagnostic {

@@ -344,10 +344,10 @@ impl<'p> Builder<'p, '_, '_> {
             &mut point,
             &mut duties,
         )?;
+        let (batch, sequence, micro_batch) = (batch?, sequence?, micro_batch?);
         self.check_settings(&parameters)?;
         let (precision, optimizer, cost) = (precision?, optimizer?, cost?);
         let numerics = Numerics::new(&mut self.eval, &precision.0, &optimizer.0, precision.1)?;
-        let (batch, sequence, micro_batch) = (batch?, sequence?, micro_batch?);
 
         let input = model::data_dims(&model);
         let batch_name = input.iter().find(|(_, d)| *d == DataDim::Batch).map(|(n, _)| n.clone());

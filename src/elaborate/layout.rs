@@ -7,9 +7,10 @@ use super::cluster::Cluster;
 use super::errors;
 use super::flatten::{Flat, flatten};
 use super::job::{Duty, DutyKind, Parameter, Settings};
+use crate::diagnostics::Code;
 use crate::eval::{Env, Evaluator, Given, Instance, Num, Quantity, Truth, Value, Wanted, type_wanted};
 use crate::expr::{self, Input};
-use crate::layout::{AxisId, Layout, Scope, Selector, SelectorPart};
+use crate::layout::{Action, AxisId, Layout, Scope, Selector, SelectorPart};
 use crate::source::Span;
 use crate::syntax::ast::{self, AxisRef, Body, Expr, ExprKind, ItemKind, ParamKind};
 use crate::units::Unit;
@@ -139,6 +140,9 @@ pub(super) fn evaluate<'p>(
     let mut requires = Vec::new();
     let pipeline = b.items(&items, cluster, &mut requires)?;
     b.check_places(cluster);
+    if !b.check_pipeline_axis() {
+        return None;
+    }
     let (layout, scopes) = (b.layout, b.scopes);
     Some(Evaluated { layout, pipeline, requires, name: decl.name.text.to_string(), scopes })
 }
@@ -291,6 +295,22 @@ impl<'p> Builder<'p, '_, '_, '_> {
         out.sort_unstable();
         out.dedup();
         Some(out)
+    }
+
+    /// The ranks of a pipeline hold different layers: no item splits a tensor over them too.
+    fn check_pipeline_axis(&mut self) -> bool {
+        let Some(axis) = self.layout.pipeline else { return true };
+        let layout = &self.layout;
+        let shards = layout.rules.iter().filter(|r| r.axes.contains(&axis) && matches!(r.action, Action::Shard { .. }));
+        let shards = shards.map(|r| (r.span, Code::ShardConflict));
+        let stores = layout.stores.iter().filter(|s| s.axes.contains(&axis)).map(|s| (s.span, Code::StoreConflict));
+        let via = layout.attention.iter().filter(|v| v.axes.contains(&axis)).map(|v| (v.span, Code::ShardConflict));
+        let found: Vec<_> = shards.chain(stores).chain(via).collect();
+        let a = layout.axis(axis);
+        for (span, code) in &found {
+            self.eval.sink.error(errors::pipeline_axis(&a.name, *code, *span, a.span));
+        }
+        found.is_empty()
     }
 
     fn duty(&mut self, cond: expr::Id, kind: DutyKind, span: Span) {

@@ -304,7 +304,7 @@ impl<'p> Builder<'p, '_, '_> {
         let n = match self.eval.require(value, &Wanted::Int, &format!("the count of `{}`", name.text), count.span) {
             Value::Num(Quantity { num: Num::Int(n), .. }) if (0..=MAX_UNITS).contains(&n) => n as i64,
             Value::Num(Quantity { num: Num::Int(n), .. }) => {
-                self.eval.sink.error(errors::count_range(&name.text, n, count.span));
+                self.eval.sink.error(errors::repeat_range(&name.text, n, MAX_UNITS, count.span));
                 return None;
             }
             Value::Error(_) => return None,
@@ -359,7 +359,14 @@ impl<'p> Builder<'p, '_, '_> {
         let env = Rc::clone(&self.scope.env);
         let value = self.eval.eval(&def.extent, &env, &Wanted::Int);
         let what = format!("the extent of `{}`", def.name.text);
-        let Value::Num(q) = self.eval.require(value, &Wanted::Int, &what, def.extent.span) else { return None };
+        let q = match self.eval.require(value, &Wanted::Int, &what, def.extent.span) {
+            Value::Num(q) => q,
+            Value::Hole => {
+                self.eval.sink.error(errors::open_choice(&def.name.text, def.extent.span));
+                return None;
+            }
+            _ => return None,
+        };
         if let Num::Int(n) = q.num
             && !(1..=1 << 40).contains(&n)
         {

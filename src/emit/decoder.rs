@@ -209,17 +209,20 @@ fn one<T>(mut found: impl Iterator<Item = T>, what: &str) -> Result<T, String> {
     }
 }
 
-/// Parameters of the whole model, unpadded, tied ones once.
+/// Parameters of the whole model, unpadded, tied ones once; the largest number where there are more.
 pub(super) fn params(ops: &OpGraph, graph: &Graph) -> u64 {
-    (0..ops.units.len()).map(|u| ops.units[u].count as u64 * unit_params(ops, graph, u as u32)).sum()
+    let of = |u: usize| unit_params(ops, graph, u as u32).saturating_mul(ops.units[u].count as u64);
+    (0..ops.units.len()).map(of).fold(0, u64::saturating_add)
 }
 
 /// Parameters of one copy of a unit, unpadded.
 pub(super) fn unit_params(ops: &OpGraph, graph: &Graph, unit: u32) -> u64 {
     let own = ops.params.iter().filter(|p| p.unit == unit);
-    own.map(|p| {
-        let dims = &ops.value(p.value).dims;
-        dims.iter().map(|d| graph.as_int(ops.dim(*d).true_extent).unwrap_or(0) as u64).product::<u64>()
-    })
-    .sum()
+    own.map(|p| elements(ops, graph, &ops.value(p.value).dims)).fold(0, u64::saturating_add)
+}
+
+/// Elements of a tensor whose extents the model fixes.
+pub(super) fn elements(ops: &OpGraph, graph: &Graph, dims: &[DimId]) -> u64 {
+    let extent = |d: &DimId| graph.as_int(ops.dim(*d).true_extent).unwrap_or(0) as u64;
+    dims.iter().map(extent).fold(1, u64::saturating_mul)
 }

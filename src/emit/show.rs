@@ -13,6 +13,9 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::rc::Rc;
 
+/// Elements of a list that are written out.
+const LISTED: usize = 100;
+
 /// What a declaration is.
 #[derive(Clone, Debug, Serialize)]
 pub struct Shown {
@@ -33,7 +36,7 @@ pub struct Shown {
 impl Shown {
     /// As text: a heading, the comment, the rows.
     pub fn text(&self) -> String {
-        let mut out = format!("{} {}\n", self.kind, self.name);
+        let mut out = format!("{} {}\n", self.kind, self.name).replace(" \n", "\n");
         for line in &self.docs {
             out.push_str(&format!("  {}\n", line.trim()).replace("  \n", "\n"));
         }
@@ -48,7 +51,8 @@ impl Shown {
         if !self.place.is_empty() {
             let _ = writeln!(out, "\n  declared in {}", self.place);
         }
-        out
+        // Strings and comments of a file must not reach a terminal as commands.
+        out.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}")
     }
 
     /// As one JSON object.
@@ -149,7 +153,7 @@ fn instance<'p>(eval: &mut Evaluator<'p, '_>, i: &Rc<Instance<'p>>, span: Span) 
             rows.push(("parameters".into(), separated(decoder::params(&ops, graph))));
             for (u, unit) in ops.units.iter().enumerate() {
                 let one = decoder::unit_params(&ops, graph, u as u32);
-                let all = one * unit.count as u64;
+                let all = one.saturating_mul(unit.count as u64);
                 let each =
                     if unit.repeated { format!("  = {} x {}", unit.count, separated(one)) } else { String::new() };
                 rows.push((format!("  {}", unit.name), format!("{:>15}{each}", separated(all))));
@@ -178,7 +182,7 @@ fn regions(ops: &crate::graph::OpGraph, graph: &Graph, unit: u32) -> Vec<(String
     let mut out: Vec<(String, u64)> = Vec::new();
     for p in ops.params.iter().filter(|p| p.unit == unit) {
         let value = ops.value(p.value);
-        let n: u64 = value.dims.iter().map(|d| graph.as_int(ops.dim(*d).true_extent).unwrap_or(0) as u64).product();
+        let n = decoder::elements(ops, graph, &value.dims);
         let path = p.path.rsplit_once('.').map_or("", |(region, _)| region);
         let below = path.split_once('.').map_or("", |(_, rest)| rest);
         let first = below.split('.').next().unwrap_or_default();
@@ -186,7 +190,7 @@ fn regions(ops: &crate::graph::OpGraph, graph: &Graph, unit: u32) -> Vec<(String
             continue;
         }
         match out.iter_mut().find(|(name, _)| name == first) {
-            Some((_, sum)) => *sum += n,
+            Some((_, sum)) => *sum = sum.saturating_add(n),
             None => out.push((first.to_string(), n)),
         }
     }
@@ -222,7 +226,10 @@ fn text(v: &Value<'_>) -> String {
         Value::Bool(Truth::Known(b)) => b.to_string(),
         Value::Bool(Truth::Sym(_)) => "depends on the layout".into(),
         Value::Str(s) => format!("\"{s}\""),
-        Value::List(l) => format!("[{}]", l.iter().map(text).collect::<Vec<_>>().join(", ")),
+        Value::List(l) => {
+            let more = if l.len() > LISTED { format!(", … {} in all", l.len()) } else { String::new() };
+            format!("[{}{more}]", l.iter().take(LISTED).map(text).collect::<Vec<_>>().join(", "))
+        }
         Value::Record(r) if r.kind.is_empty() => {
             let fields: Vec<_> = r.fields.iter().map(|(n, v)| format!("{n} = {}", text(v))).collect();
             format!("{{ {} }}", fields.join(", "))

@@ -94,6 +94,11 @@ pub(crate) fn too_large(span: Span) -> Diagnostic {
     Diagnostic::new(Code::LimitExceeded, "a number is larger than 2^100", span, "grows past the limit")
 }
 
+pub(crate) fn may_overflow(what: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::LimitExceeded, format!("{what} may grow beyond 2^62"), span, "too large to stay exact")
+        .note("sizes are counted for every value their parts may take, up to 64 times those of the job")
+}
+
 pub(crate) fn out_of_budget(span: Span, limit: u64) -> Diagnostic {
     Diagnostic::new(
         Code::LimitExceeded,

@@ -84,6 +84,11 @@ impl<'p> Evaluator<'p, '_> {
             (Wanted::Int, Value::Num(q)) if !q.unit.is_none() => {
                 self.error(errors::wrong_unit(what, &Unit::none(), &q.unit, span))
             }
+            (Wanted::Int, Value::Num(Quantity { num: Num::Sym(id), .. }))
+                if self.graph.range(*id).hi > crate::expr::INT_LIMIT as f64 =>
+            {
+                self.error(errors::may_overflow(what, span))
+            }
             (Wanted::Quantity(u), Value::Num(q)) => self.error(errors::wrong_unit(what, u, &q.unit, span)),
             (Wanted::Int, _) => self.error(errors::wrong_kind(what, "a whole number", &value.noun(), span)),
             (Wanted::Quantity(u), _) => self.error(errors::wrong_kind(what, &u.noun(), &value.noun(), span)),

@@ -221,6 +221,8 @@ pub struct AttentionVia {
     pub axes: Vec<AxisId>,
     /// How keys and values meet queries.
     pub method: AttentionMethod,
+    /// Whether each rank takes two blocks of the sequence, one from each end.
+    pub zigzag: bool,
     /// The item.
     pub span: Span,
 }

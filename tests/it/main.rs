@@ -16,6 +16,7 @@ mod eval;
 mod examples;
 mod explain;
 mod files;
+mod fuzz;
 mod hand;
 mod llama;
 mod megatron_examples;

@@ -126,7 +126,7 @@ fn fsdp_gathers_twice_and_scatters_each_microbatch() {
 fn context_parallel(method: Option<AttentionMethod>) -> Setup {
     let mut s = Setup::llama(&[("cp", 4)]).shard("S", "cp", "");
     let axes = vec![s.axis("cp")];
-    s.layout.attention.extend(method.map(|method| AttentionVia { axes, method, span: span(400) }));
+    s.layout.attention.extend(method.map(|method| AttentionVia { axes, method, zigzag: false, span: span(400) }));
     s
 }
 
@@ -503,7 +503,7 @@ fn the_order_of_rules_for_different_axes_does_not_matter() {
     let run = |s: Setup| {
         let mut s = s;
         let axes = vec![s.axis("cp")];
-        s.layout.attention.push(AttentionVia { axes, method: AttentionMethod::Ring, span: span(400) });
+        s.layout.attention.push(AttentionVia { axes, method: AttentionMethod::Ring, zigzag: false, span: span(400) });
         let sharded = s.sharded();
         text(&sharded, &s.graph, &s.layout)
     };
@@ -652,7 +652,7 @@ mod any_layout {
                     }
                     Item::Attention(axes, method) => {
                         let axes = axes.split_whitespace().map(|a| s.axis(a)).collect();
-                        s.layout.attention.push(AttentionVia { axes, method, span: span(400) });
+                        s.layout.attention.push(AttentionVia { axes, method, zigzag: false, span: span(400) });
                     }
                 }
             }

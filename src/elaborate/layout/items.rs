@@ -342,13 +342,19 @@ impl<'p> Builder<'p, '_, '_, '_> {
             Some("all_to_all") => AttentionMethod::AllToAll,
             _ => return self.one_of("a method of attention", "`ring`, `all_gather` or `all_to_all`", method),
         };
+        let mut zigzag = false;
         for arg in args {
-            let fine = matches!(arg, Arg::Positional(e) if matches!(word(e), Some("zigzag" | "contiguous")));
-            if !fine {
-                return self.one_of("the order of a method", "`zigzag` or `contiguous`", method);
+            match arg {
+                Arg::Positional(e) if word(e) == Some("zigzag") => zigzag = true,
+                // The last rank of a causal ring would do nearly all of its pairs, the first almost none.
+                Arg::Positional(e) if word(e) == Some("contiguous") && method_of == AttentionMethod::Ring => {
+                    return self.unsupported("a ring of unequal work (`contiguous`)", e.span);
+                }
+                Arg::Positional(e) if word(e) == Some("contiguous") => {}
+                _ => return self.one_of("the order of a method", "`zigzag` or `contiguous`", method),
             }
         }
-        self.layout.attention.push(AttentionVia { axes, method: method_of, span: flat.item.span });
+        self.layout.attention.push(AttentionVia { axes, method: method_of, zigzag, span: flat.item.span });
         Some(())
     }
 
