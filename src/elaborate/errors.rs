@@ -411,6 +411,18 @@ pub(super) fn set_unknown(name: &str, known: &[String], span: Span) -> Diagnosti
     }
 }
 
+pub(super) fn value_unknown(name: &str, span: Span, known: &[String]) -> Diagnostic {
+    let message = format!("no value `{name}` is computed here");
+    let d = Diagnostic::new(Code::NothingSelected, message, span, "matches nothing");
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => d.help(format!("`{near}` exists")),
+        None => d.note(format!(
+            "its values are {}",
+            known.iter().take(10).map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")
+        )),
+    }
+}
+
 pub(super) fn nothing_selected(selector: &str, span: Span, known: &[String]) -> Diagnostic {
     let d = Diagnostic::new(
         Code::NothingSelected,

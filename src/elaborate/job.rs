@@ -620,6 +620,17 @@ impl<'p> Builder<'p, '_, '_> {
                 told.push(*span);
             }
         }
+        for r in &layout.recompute {
+            let RecomputeWhat::Values(names) = &r.what else { continue };
+            let there = |v: &&crate::graph::Value| r.scope.depth(&ops.regions[v.region.0 as usize].path).is_some();
+            let mut known: Vec<_> = ops.values.iter().filter(there).map(|v| v.name.clone()).collect();
+            known.retain(|n| !n.is_empty());
+            known.sort_unstable();
+            known.dedup();
+            for name in names.iter().filter(|n| !known.contains(n)) {
+                self.eval.sink.error(errors::value_unknown(name, r.span, &known));
+            }
+        }
     }
 }
 
