@@ -108,6 +108,12 @@ pub fn evaluate<'p>(eval: &mut Evaluator<'p, '_>, item: &PipelineItem<'p>, p: u3
         }
         ranks.push(order);
     }
+    // A chunk that nobody keeps would have parameters nowhere.
+    if let Some(lost) = (0..chunks).find(|c| !hosts.iter().any(|h| h.contains(c))) {
+        let wanted = format!("every chunk to a rank; chunk {lost} is kept by none");
+        eval.sink.error(errors::schedule_value("hosts(s)", &wanted, &instance.decl.name, span));
+        return None;
+    }
     let orders = Orders { ranks, hosts, chunks, microbatches: m };
     let checked = match pipeline::check(&orders) {
         Ok(s) => s,

@@ -17,9 +17,10 @@ pub use world::DiskWorld;
 use crate::diagnostics::render;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Checks, predicts and launches parallel layouts of machine-learning jobs.
 #[derive(Parser, Debug)]
@@ -142,7 +143,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(Command::Show(a)) => show::run(&a, common),
         Some(Command::Explain(a)) => explain::run(&a, common),
     };
-    outcome.into()
+    if LOST.load(Ordering::Relaxed) { Outcome::Wrong.into() } else { outcome.into() }
 }
 
 const FIRST_WORDS: &str = "\
@@ -169,10 +170,18 @@ impl Common {
     }
 }
 
+/// Whether standard output was lost, on a full disk for one.
+static LOST: AtomicBool = AtomicBool::new(false);
+
 /// Text to standard output. A reader that has gone away is no error.
 fn print(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    if let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush())
+        && e.kind() != ErrorKind::BrokenPipe
+        && !LOST.swap(true, Ordering::Relaxed)
+    {
+        complain(&format!("error: cannot write to standard output: {e}\n"));
+    }
 }
 
 /// Text to standard error.

@@ -411,6 +411,12 @@ pub(super) fn set_unknown(name: &str, known: &[String], span: Span) -> Diagnosti
     }
 }
 
+pub(super) fn loss_missing(model: &Name, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::OperatorUse, format!("`{}` has no loss to train on", model.text), span, "trained here")
+        .label(model.span, "no `cross_entropy` in it")
+        .help("end the model with `loss = cross_entropy(logits, over = V)`")
+}
+
 pub(super) fn value_unknown(name: &str, span: Span, known: &[String]) -> Diagnostic {
     let message = format!("no value `{name}` is computed here");
     let d = Diagnostic::new(Code::NothingSelected, message, span, "matches nothing");

@@ -7,7 +7,7 @@ use super::model;
 use super::numerics::Numerics;
 use crate::eval::{Env, Evaluator, Given, Instance, Num, Quantity, Value, Wanted};
 use crate::expr::{self, Input, Node};
-use crate::graph::{DataDim, OpGraph};
+use crate::graph::{DataDim, OpGraph, ValueRole};
 use crate::hir::{DeclId, Program, schema};
 use crate::layout::{Action, AxisId, Class, Hold, Layout, Recompute, RecomputeWhat, Scope, Store};
 use crate::source::Span;
@@ -368,6 +368,10 @@ impl<'p> Builder<'p, '_, '_> {
         let extents = model::Extents { batch: microbatch_all, sequence };
         let pads = evaluated.layout.pads.clone();
         let ops = model::elaborate(&mut self.eval, &model, model_span, extents, &pads)?;
+        if !ops.values.iter().any(|v| v.role == ValueRole::Loss) {
+            self.eval.sink.error(errors::loss_missing(&model.decl.name, model_span));
+            return None;
+        }
         self.check_selectors(&evaluated.scopes, &ops);
         for c in std::mem::take(&mut self.eval.conditions) {
             duties.push(Duty {

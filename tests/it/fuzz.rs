@@ -398,7 +398,7 @@ fn edits_of_every_file() {
         // Half of the inputs start from the small job: most of what they break lies far down the pipeline.
         let at = if rng.below(2) == 0 { 0 } else { rng.below(corpus.len()) };
         let (_, mut text) = corpus[at].clone();
-        for _ in 0..=rng.below(3) {
+        for _ in 0..[1, 1, 1, 2, 4][rng.below(5)] {
             let other = rng.below(corpus.len());
             text = edit(&text, &corpus[other].1, &mut rng);
         }
@@ -416,5 +416,5 @@ fn edits_of_every_file() {
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(planned as u64 > inputs / 20, "only {planned} of {inputs} inputs reached a plan");
+    assert!(planned as u64 >= inputs / 40, "only {planned} of {inputs} inputs reached a plan");
 }
