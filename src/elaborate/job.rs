@@ -373,6 +373,7 @@ impl<'p> Builder<'p, '_, '_> {
             return None;
         }
         self.check_selectors(&evaluated.scopes, &ops);
+        self.check_recomputed_names(&evaluated.layout, &ops);
         for c in std::mem::take(&mut self.eval.conditions) {
             duties.push(Duty {
                 cond: c.cond,
@@ -624,6 +625,10 @@ impl<'p> Builder<'p, '_, '_> {
                 told.push(*span);
             }
         }
+    }
+
+    /// Each value named to be recomputed exists where it is named.
+    fn check_recomputed_names(&mut self, layout: &Layout, ops: &OpGraph) {
         for r in &layout.recompute {
             let RecomputeWhat::Values(names) = &r.what else { continue };
             let there = |v: &&crate::graph::Value| r.scope.depth(&ops.regions[v.region.0 as usize].path).is_some();
