@@ -10,8 +10,7 @@
 )]
 
 mod check;
-mod compile;
-mod cost;
+mod docs;
 mod eval;
 mod examples;
 mod explain;

@@ -1,0 +1,190 @@
+//! What the documents show is what the compiler does: every fenced block of `README.md` and `docs/*.md` whose fence says
+//! one of these.
+//!
+//! - `par`: a file that checks without a message. `edition 1` is put before it where it is left out.
+//! - `par layout`, `par job`, `par model`: items of such a declaration; [`whole`] puts the rest around them.
+//! - `par error=E0302`: this code and no other, whatever it is wrapped in. `par warning=W0602` likewise.
+//! - `par file=NAME`: also written to NAME, in a folder that the document's later blocks share.
+//! - `console`: a line `$ COMMAND`, run in that folder (where `examples` is the repository's), and what it prints.
+//!
+//! `PARC_BLESS=1` rewrites the output of `console` blocks.
+
+use crate::files::{below, name, root, text};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A fenced block of a document.
+struct Fence {
+    /// What stands behind the three backticks.
+    words: Vec<String>,
+    text: String,
+    /// The document's line with the opening fence, from 0.
+    line: usize,
+}
+
+fn documents() -> Vec<PathBuf> {
+    std::iter::once(root().join("README.md")).chain(below("docs", &["md"])).collect()
+}
+
+fn fences(text: &str) -> Vec<Fence> {
+    let mut found: Vec<Fence> = Vec::new();
+    let mut open = false;
+    for (line, content) in text.lines().enumerate() {
+        match (open, content.strip_prefix("```")) {
+            (false, Some(words)) => {
+                let words = words.split_whitespace().map(str::to_owned).collect();
+                found.push(Fence { words, text: String::new(), line });
+                open = true;
+            }
+            (true, Some(_)) => open = false,
+            (true, None) => {
+                let fence = found.last_mut().expect("a block is open");
+                fence.text.push_str(content);
+                fence.text.push('\n');
+            }
+            (false, None) => {}
+        }
+    }
+    assert!(!open, "a fence is not closed");
+    found
+}
+
+/// The file that a block of items stands in: Llama 3 8B on 32 devices, three axes.
+fn whole(words: &[String], text: &str) -> String {
+    let is = |word: &str| words.iter().any(|w| w == word);
+    let job = |fields: &str| {
+        format!(
+            "train run {{\n  model = Llama3_8B, cluster = DGX_H100(nodes = 4), layout = Mine\n  sequence = 8192 tok\n{fields}}}\n"
+        )
+    };
+    let mesh = "  mesh [pp = 2, dp = 4, tp = 4]\n";
+    let rules = "  shard B over dp\n  shard [N, K, F, V] over tp else S\n";
+    let body = if is("layout") {
+        let mesh = if text.contains("mesh [") { "" } else { mesh };
+        let rules = if text.contains("shard ") { "" } else { rules };
+        let pipeline = if text.contains("pipeline ") || mesh.is_empty() { "" } else { "  pipeline over pp\n" };
+        format!("layout Mine {{\n{mesh}{rules}{pipeline}{text}}}\n{}", job("  batch = 64 seq\n"))
+    } else if is("job") {
+        let batch = if text.contains("batch = ") { "" } else { "  batch = 64 seq\n" };
+        let layout = format!("layout Mine {{\n{mesh}{rules}  pipeline over pp\n}}\n");
+        format!("{layout}{}", job(&format!("{batch}{text}")))
+    } else if is("model") {
+        format!(
+            "model Shown {{\n{text}}}\nlayout Mine {{\n  mesh [dp = devices]\n  shard B over dp\n}}\n{}",
+            job("  batch = 64 seq\n").replace("Llama3_8B", "Shown")
+        )
+    } else {
+        text.to_owned()
+    };
+    if body.starts_with("edition ") { body } else { format!("edition 1\n{body}") }
+}
+
+/// The codes that `parc check` gives for `text`, sorted, each once; and what it says.
+fn codes(text: &str, folder: &Path) -> (Vec<String>, String) {
+    let file = folder.join("block.par");
+    fs::write(&file, text).unwrap();
+    let run = parc(folder).args(["check", "block.par", "--message-format", "short"]).output().unwrap();
+    let said = String::from_utf8(run.stderr).unwrap();
+    fs::remove_file(&file).unwrap();
+    let code = |line: &str| Some(line.split_once('[')?.1.split_once(']')?.0.to_owned());
+    let mut codes: Vec<String> = said.lines().filter_map(code).collect();
+    codes.sort();
+    codes.dedup();
+    (codes, said)
+}
+
+fn parc(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_parc"));
+    quiet(&mut command, folder);
+    command
+}
+
+/// A fixed environment: nothing of the user's reaches the output.
+fn quiet(command: &mut Command, folder: &Path) {
+    let bin = Path::new(env!("CARGO_BIN_EXE_parc")).parent().unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.current_dir(folder).env_clear().env("PATH", format!("{}:{path}", bin.display())).env("NO_COLOR", "1");
+}
+
+/// What `line` prints, errors after results.
+fn shell(line: &str, folder: &Path) -> String {
+    let mut sh = Command::new("sh");
+    quiet(&mut sh, folder);
+    let run = sh.args(["-c", line]).output().unwrap();
+    let both = [run.stdout, run.stderr].concat();
+    let text = String::from_utf8(both).expect("output is UTF-8");
+    text.trim_end().lines().fold(String::new(), |all, line| all + line.trim_end() + "\n")
+}
+
+/// A folder with the repository's examples.
+fn scratch() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let examples = folder.path().join("examples");
+    fs::create_dir(&examples).unwrap();
+    for file in below("examples", &["par"]) {
+        fs::copy(&file, examples.join(file.file_name().unwrap())).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn par_blocks_say_what_they_should() {
+    let mut wrong = String::new();
+    let mut blocks = 0;
+    for document in documents() {
+        let folder = scratch();
+        for fence in fences(&text(&document)) {
+            if fence.words.first().is_none_or(|w| w != "par") {
+                continue;
+            }
+            blocks += 1;
+            let named = |key: &str| fence.words.iter().find_map(|w| w.strip_prefix(key)).map(str::to_owned);
+            let expected: Vec<String> = named("error=").or_else(|| named("warning=")).into_iter().collect();
+            let (found, said) = codes(&whole(&fence.words, &fence.text), folder.path());
+            if found != expected {
+                let _ = writeln!(wrong, "{}:{}: {expected:?} expected\n{said}", name(&document), fence.line + 1);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(blocks > 0, "no document has a block");
+}
+
+#[test]
+fn console_blocks_show_real_output() {
+    let bless = std::env::var_os("PARC_BLESS").is_some();
+    let mut wrong = String::new();
+    for document in documents() {
+        let folder = scratch();
+        let before = text(&document);
+        let mut lines: Vec<String> = before.lines().map(str::to_owned).collect();
+        let mut edits = Vec::new();
+        for fence in fences(&before) {
+            if let Some(file) = fence.words.iter().find_map(|w| w.strip_prefix("file=")) {
+                fs::write(folder.path().join(file), &fence.text).unwrap();
+            }
+            if fence.words.first().is_none_or(|w| w != "console") {
+                continue;
+            }
+            let (first, shown) = fence.text.split_once('\n').expect("a console block has a command");
+            let command = first.strip_prefix("$ ").expect("a console block begins with `$ `");
+            let found = shell(command, folder.path());
+            if found != shown {
+                let _ = writeln!(wrong, "{}:{}: `{command}` prints\n{found}", name(&document), fence.line + 1);
+                edits.push((fence.line + 2, shown.lines().count(), found));
+            }
+        }
+        if bless {
+            for (at, old, new) in edits.into_iter().rev() {
+                lines.splice(at..at + old, new.lines().map(str::to_owned));
+            }
+            let after = lines.join("\n") + "\n";
+            if after != before {
+                fs::write(&document, after).unwrap();
+            }
+        }
+    }
+    assert!(bless || wrong.is_empty(), "{wrong}\nPARC_BLESS=1 rewrites these blocks");
+}
