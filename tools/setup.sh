@@ -143,7 +143,9 @@ test_all() {
     done
     run cargo fmt --all --check
     run cargo clippy $scope --all-targets -- -D warnings
-    run cargo build $scope # the back end is opened at run time, so building the tests alone would leave it out
+    # The back end is opened at run time, so building the tests alone would leave it out. All in one go: without the
+    # tests, some libraries would be built a second time, with fewer features.
+    run cargo build $scope --all-targets
     if cargo nextest --version >/dev/null 2>&1; then
         run cargo nextest run $scope
     else
