@@ -4,8 +4,7 @@
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_types,
-    clippy::unwrap_used,
-    reason = "its output is the point, what it prints is time, and its input is fixed"
+    reason = "its output is the point, and what it prints is time"
 )]
 
 use parc::diagnostics::Sink;
