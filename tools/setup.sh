@@ -152,7 +152,7 @@ test_all() {
         run cargo test $scope --lib --bins --tests
     fi
     run cargo test $scope --doc
-    [ "$LLVM" = no ] || run cargo check --package parc --no-default-features
+    [ "$LLVM" = no ] || run cargo check --workspace --no-default-features
     run shellcheck tools/*.sh .ci/run
     if cargo deny --version >/dev/null 2>&1; then
         run cargo deny --all-features check bans licenses sources
