@@ -10,6 +10,8 @@
 )]
 
 mod check;
+mod compile;
+mod cost;
 mod docs;
 mod eval;
 mod examples;
