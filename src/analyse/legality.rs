@@ -87,13 +87,6 @@ pub fn check_sharding(
         sound = false;
         match &o.what {
             Broken::Indivisible { dim, axes, rule } => {
-                let d = job.ops.dim(*dim);
-                let ranks: f64 = axes.iter().map(|a| read(job.layout.axis(*a).size)).product();
-                if d.groups.is_some() && ranks % read(d.extent) == 0.0 {
-                    let what = format!("{} = {} on {ranks} ranks, each kept by several", d.name, read(d.extent));
-                    sink.error(crate::eval::errors::not_supported(&what, *rule));
-                    continue;
-                }
                 let dims = found.entry((*rule, axes.clone())).or_default();
                 if !dims.contains(dim) {
                     dims.push(*dim);

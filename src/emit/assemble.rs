@@ -160,7 +160,7 @@ fn cluster(c: &Compiled<'_>) -> ClusterInfo {
         name: cluster.name.clone(),
         devices: cluster.devices as u64,
         device: cluster.device.name.to_string(),
-        usable: cluster.device_field("usable") as u64,
+        usable: cluster.device_field("usable").round() as u64,
         peak: c.peak,
         levels: cluster.levels.iter().map(level).collect(),
         price_per_hour: cluster.device_field("price") * 3_600.0,

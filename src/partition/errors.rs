@@ -18,7 +18,7 @@ pub(super) fn rule_idle(rule: Span, dims: &[String]) -> Diagnostic {
 ///
 /// `meant` is an item that would use it, and the mesh it would stand below.
 pub(super) fn axis_idle(axis: Span, name: &str, meant: Option<(String, Span)>) -> Diagnostic {
-    let message = format!("mesh axis `{name}` does nothing: its ranks all do the same work");
+    let message = format!("mesh axis `{name}` does nothing: nothing is split over it");
     let d = Diagnostic::new(Code::AxisIdle, message, axis, "named by no `shard`, `store` or `pipeline`");
     match meant {
         Some((item, mesh)) => d.help(format!("`{item}` uses it")).fix(

@@ -24,7 +24,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("cost", "default"),
 ];
 
-/// How deep `use` may nest; `language.md` §13.
+/// How deep `use` may nest; `docs/reference.md`
 pub const MAX_USE_DEPTH: usize = 64;
 
 /// A file the user names.

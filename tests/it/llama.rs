@@ -1,6 +1,6 @@
 //! A small Llama as an op graph, and layouts in a few words: what partitioning is tested on.
 //!
-//! The graph is the one `language.md`'s blocks give: `embed`, two layers of grouped-query attention and `SwiGLU`, `head`.
+//! The graph is the one the library's blocks give: `embed`, two layers of grouped-query attention and `SwiGLU`, `head`.
 
 use crate::eval::eval;
 use parc::diagnostics::{Diagnostic, Sink};

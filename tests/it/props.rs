@@ -195,7 +195,8 @@ proptest! {
             }
         }
         let wider = plan(&Point { micro: p.micro + 1, ..p });
-        prop_assert!(peak(&wider) > peak(&base) && wider.time.step > base.time.step);
+        // Small steps last as long as the host needs to issue them.
+        prop_assert!(peak(&wider) > peak(&base) && wider.time.step >= base.time.step);
     }
 
     /// Names are the user's: other names, the same numbers.

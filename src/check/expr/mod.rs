@@ -17,7 +17,7 @@ use crate::units::{self, Unit};
 use smol_str::SmolStr;
 use std::rc::Rc;
 
-/// Operators of models; `language.md` §6.
+/// Operators of models; `docs/reference.md`
 const OPERATORS: &[&str] = &[
     "embed",
     "embed_bag",

@@ -167,6 +167,11 @@ impl<'p> Builder<'p, '_, '_, '_> {
             return self.unsupported("unequal shares, copies and balanced placement of a `shard`", item.span);
         }
         let scope = self.scope(flat)?;
+        if let Some(name) = classes.iter().find(|n| !matches!(n.text.as_str(), "param" | "act"))
+            && CLASSES.iter().any(|(known, _)| *known == name.text)
+        {
+            return self.unsupported(&format!("sharding `{}` apart from the parameters", name.text), name.span);
+        }
         let classes = self.classes(classes, &[Class::Param, Class::Act, Class::Kv])?;
         let axes = self.rule_axes(flat, axes)?;
         let text = |names: &[Name]| names.iter().map(|n| n.text.to_string()).collect();
@@ -218,7 +223,15 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 }
             }
         }
-        for class in classes {
+        for (class, name) in classes.iter().copied().zip(names) {
+            let ignored = match class {
+                Class::Act => !keep_gathered,
+                Class::Master | Class::Kv => true,
+                Class::Param | Class::Grad | Class::State => false,
+            };
+            if ignored {
+                return self.unsupported(&format!("storing `{}` apart", class.name()), name.span);
+            }
             let axes = axes.clone();
             let scope = scope.clone();
             self.layout.stores.push(Store { scope, class, axes, hold, keep_gathered, prefetch, span: flat.item.span });

@@ -7,6 +7,9 @@ use crate::emit::plan::{CollectiveInfo, Plan};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+/// Bytes below which a row is left out.
+const SMALLEST: f64 = 1e3;
+
 /// Most rows shown; the others are counted.
 const ROWS: usize = 8;
 
@@ -62,7 +65,8 @@ fn rows(plan: &Plan) -> Vec<Row<'_>> {
         row.busy += c.busy;
         row.exposed += c.exposed;
     }
-    let mut rows: Vec<_> = rows.into_values().collect();
+    // A few bytes, such as the loss, are no traffic.
+    let mut rows: Vec<_> = rows.into_values().filter(|r| r.sent >= SMALLEST).collect();
     let by = |x: f64, y: f64| y.partial_cmp(&x).unwrap_or(Ordering::Equal);
     rows.sort_by(|a, b| by(a.exposed, b.exposed).then(by(a.busy, b.busy)).then(by(a.sent, b.sent)));
     rows
