@@ -1,9 +1,8 @@
 //! Wording of what is wrong with a layout at its point: numbers included.
 
-use crate::diagnostics::{Applicability, Code, Diagnostic};
+use crate::diagnostics::{Applicability, Code, Diagnostic, nearest};
 use crate::pipeline::ScheduleError;
 use crate::pipeline::split::{SplitError, Uneven};
-use crate::resolve::errors::nearest;
 use crate::source::Span;
 use crate::syntax::ast::Name;
 

@@ -1,8 +1,7 @@
 //! Wording of what is wrong with a declaration before anything is evaluated.
 
 use super::items::{Misplaced, Place};
-use crate::diagnostics::{Applicability, Code, Diagnostic};
-use crate::resolve::errors::nearest;
+use crate::diagnostics::{Applicability, Code, Diagnostic, nearest};
 use crate::source::Span;
 use crate::syntax::ast::Name;
 use crate::units::Unit;
@@ -96,12 +95,7 @@ pub(super) fn unknown_word(name: &Name, what: &str, known: &[&str]) -> Diagnosti
 
 fn suggest(d: Diagnostic, name: &Name, known: &[String]) -> Diagnostic {
     match nearest(&name.text, known.iter().map(String::as_str)) {
-        Some(near) => d.help(format!("`{near}` exists")).fix(
-            format!("use `{near}`"),
-            name.span,
-            near.to_string(),
-            Applicability::Unsure,
-        ),
+        Some(near) => d.offer(near, name.span),
         None if known.is_empty() => d,
         None => {
             let all: Vec<&str> = known.iter().map(String::as_str).take(12).collect();
@@ -345,12 +339,7 @@ pub(super) fn no_such_end(name: &Name, what: &str, known: &[String]) -> Diagnost
     let all: Vec<&str> = known.iter().map(String::as_str).take(12).collect();
     let d = if all.is_empty() { d } else { d.note(format!("there are {}", listed(&all, "and"))) };
     match nearest(&name.text, known.iter().map(String::as_str)) {
-        Some(near) => d.help(format!("`{near}` exists")).fix(
-            format!("use `{near}`"),
-            name.span,
-            near.to_string(),
-            Applicability::Unsure,
-        ),
+        Some(near) => d.offer(near, name.span),
         None => d,
     }
 }

@@ -4,9 +4,9 @@ use super::items::{self, Place};
 use super::scope::{Local, Sort};
 use super::ty::{Thing, Ty, Whole};
 use super::{Checker, MAX_DEPTH, errors};
+use crate::diagnostics::nearest;
 use crate::eval::errors as said;
 use crate::hir::schema;
-use crate::resolve::errors::nearest;
 use crate::syntax::ast::{
     AxisDef, AxisRef, Block, Body, Decl, Expr, ExprKind, ItemKind, Kind, Name, Param, SelectorPart,
 };

@@ -1,8 +1,7 @@
 //! `parc explain`: the page behind a code.
 
 use super::{Common, Outcome};
-use crate::diagnostics::{CODES, explain};
-use crate::resolve::errors::nearest;
+use crate::diagnostics::{CODES, explain, nearest};
 use clap::Args;
 
 #[derive(Args, Debug)]

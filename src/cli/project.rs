@@ -83,7 +83,7 @@ fn pick(program: &Program, name: Option<&str>, sink: &mut Sink) -> Vec<DeclId> {
         let known: Vec<_> = jobs.iter().map(|j| format!("`{}`", program.entry(*j).name().text)).collect();
         let d = Diagnostic::new(Code::NameUnknown, format!("no job `{name}` is declared"), span, "in this file");
         let names = jobs.iter().map(|j| program.entry(*j).name().text.as_str());
-        let d = match crate::resolve::errors::nearest(name, names) {
+        let d = match crate::diagnostics::nearest(name, names) {
             Some(near) => d.help(format!("`{near}` exists")),
             None => d,
         };

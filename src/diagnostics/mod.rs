@@ -6,11 +6,13 @@
 mod apply;
 mod codes;
 pub mod explain;
+mod nearest;
 pub mod render;
 mod sink;
 
 pub use apply::apply;
 pub use codes::{CODES, Code, CodeInfo, Severity};
+pub use nearest::nearest;
 pub use sink::{Reported, Sink};
 
 use crate::source::Span;

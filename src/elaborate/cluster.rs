@@ -111,8 +111,10 @@ impl<'p> Cluster<'p> {
                         eval.sink.error(errors::not_supported("levels with children of several kinds", item.span));
                         return None;
                     };
-                    let count =
-                        positive(eval.eval(&child.count, &env, &Wanted::Int), eval, child.count.span, &name.text)?;
+                    // What a job gives a cluster of the library is the job's to mend.
+                    let in_library = eval.program.module(instance.id.module).std;
+                    let at = if in_library { span } else { child.count.span };
+                    let count = positive(eval.eval(&child.count, &env, &Wanted::Int), eval, at, &name.text)?;
                     let below = match &child.of.kind {
                         ExprKind::Path(path)
                             if path.len() == 1 && levels.last().is_some_and(|l| l.name == path[0].text) =>

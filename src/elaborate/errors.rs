@@ -1,7 +1,6 @@
 //! Wording of what goes wrong while a job is elaborated.
 
-use crate::diagnostics::{Applicability, Code, Diagnostic};
-use crate::resolve::errors::nearest;
+use crate::diagnostics::{Applicability, Code, Diagnostic, nearest};
 use crate::source::Span;
 use crate::syntax::ast::{self, Name};
 use crate::units::{Unit, show};
@@ -132,12 +131,7 @@ pub(super) fn unknown_axis(name: &Name, known: &[String], mesh: Option<Span>) ->
         None => d.note("the layout has no `mesh`"),
     };
     match nearest(&name.text, known.iter().map(String::as_str)) {
-        Some(near) => d.help(format!("`{near}` exists")).fix(
-            format!("use `{near}`"),
-            name.span,
-            near.to_string(),
-            Applicability::Unsure,
-        ),
+        Some(near) => d.offer(near, name.span),
         None => d,
     }
 }
@@ -437,12 +431,7 @@ pub(super) fn nothing_selected(selector: &str, span: Span, known: &[String]) -> 
         "matches nothing",
     );
     match nearest(selector, known.iter().map(String::as_str)) {
-        Some(near) => d.help(format!("`{near}` exists")).fix(
-            format!("use `{near}`"),
-            span,
-            near.to_string(),
-            Applicability::Unsure,
-        ),
+        Some(near) => d.offer(near, span),
         None => d.note(format!(
             "its regions are {}",
             known.iter().take(10).map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")

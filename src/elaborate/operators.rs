@@ -6,43 +6,10 @@ use crate::eval::{Truth, Value, Wanted};
 use crate::graph::{
     Attention, DataDim, DimId, MapFn, NormKind, Op, OpKind, Parameter, Value as Tensor, ValueId, ValueRole,
 };
+use crate::hir::schema::{OPERATORS, OPERATORS_LATER};
 use crate::source::Span;
 use crate::syntax::ast::{Arg, BinaryOp, DimRef, Expr, ExprKind, Name, UnaryOp};
 use std::rc::Rc;
-
-/// Operators with a fixed meaning that this compiler runs.
-const KNOWN: &[&str] = &[
-    "embed",
-    "rms_norm",
-    "layer_norm",
-    "softmax",
-    "silu",
-    "gelu",
-    "relu",
-    "rope",
-    "take",
-    "attention",
-    "cross_entropy",
-    "rename",
-];
-/// Operators of the language that it does not run yet.
-const LATER: &[&str] = &[
-    "embed_bag",
-    "select_experts",
-    "dispatch",
-    "combine",
-    "binary_cross_entropy",
-    "interact",
-    "concat",
-    "split",
-    "merge",
-    "merge_patches",
-    "shift",
-    "scatter",
-    "conv",
-    "pool",
-    "ssm_scan",
-];
 
 pub(super) fn tensor<'p>(b: &mut Builder<'p, '_, '_>, e: &'p Expr, target: Option<&[DimId]>) -> Option<ValueId> {
     match &e.kind {
@@ -314,17 +281,17 @@ fn call<'p>(
         return b.block(&block, args, e.span);
     }
     let op = name.text.as_str();
-    if LATER.contains(&op) {
+    if OPERATORS_LATER.contains(&op) {
         b.eval.sink.error(errors::not_supported(&format!("the operator `{op}`"), f.span));
         return None;
     }
-    if !KNOWN.contains(&op) {
+    if !OPERATORS.contains(&op) {
         let module = b.scope.env.module;
         if b.eval.program.lookup(module, op).is_some() {
             b.eval.sink.error(errors::operator_use(op, "to be a block or an operator to stand here", f.span));
         } else {
             let mut known = b.eval.known_names(module, None);
-            known.extend(KNOWN.iter().chain(LATER).map(ToString::to_string));
+            known.extend(OPERATORS.iter().chain(OPERATORS_LATER).map(ToString::to_string));
             b.eval.sink.error(crate::eval::errors::unknown_name(op, name.span, &known));
         }
         return None;

@@ -1,7 +1,6 @@
 //! Wording of what goes wrong while an expression is evaluated.
 
-use crate::diagnostics::{Applicability, Code, Diagnostic};
-use crate::resolve::errors::nearest;
+use crate::diagnostics::{Applicability, Code, Diagnostic, nearest};
 use crate::source::Span;
 use crate::syntax::ast::BinaryOp;
 use crate::units::{Unit, UnitError};
@@ -9,12 +8,7 @@ use crate::units::{Unit, UnitError};
 pub(crate) fn unknown_name(name: &str, span: Span, known: &[String]) -> Diagnostic {
     let d = Diagnostic::new(Code::NameUnknown, format!("no `{name}` is known here"), span, "not known");
     match nearest(name, known.iter().map(String::as_str)) {
-        Some(near) => d.help(format!("`{near}` exists")).fix(
-            format!("use `{near}`"),
-            span,
-            near.to_string(),
-            Applicability::Unsure,
-        ),
+        Some(near) => d.offer(near, span),
         None => d,
     }
 }
@@ -127,12 +121,7 @@ pub(crate) fn unknown_argument(name: &str, span: Span, of: &str, known: &[String
         Diagnostic::new(Code::ArgumentWrong, format!("`{of}` has no parameter `{name}`"), span, "no such parameter")
             .label(decl, "declared here");
     match nearest(name, known.iter().map(String::as_str)) {
-        Some(near) => d.help(format!("`{near}` exists")).fix(
-            format!("use `{near}`"),
-            span,
-            near.to_string(),
-            Applicability::Unsure,
-        ),
+        Some(near) => d.offer(near, span),
         None if known.is_empty() => d.note(format!("`{of}` takes no arguments")),
         None => d.note(format!("it has {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", "))),
     }
@@ -159,12 +148,7 @@ pub(crate) fn argument_twice(name: &str, span: Span) -> Diagnostic {
 pub(crate) fn unknown_field(name: &str, span: Span, of: &str, known: &[String]) -> Diagnostic {
     let d = Diagnostic::new(Code::FieldUnknown, format!("no field or item `{name}` in {of}"), span, "not known here");
     match nearest(name, known.iter().map(String::as_str)) {
-        Some(near) => d.help(format!("`{near}` exists")).fix(
-            format!("use `{near}`"),
-            span,
-            near.to_string(),
-            Applicability::Unsure,
-        ),
+        Some(near) => d.offer(near, span),
         None => {
             d.note(format!("it has {}", known.iter().take(12).map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")))
         }

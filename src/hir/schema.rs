@@ -332,3 +332,42 @@ pub fn cost_signature(name: &str) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+/// Operators with a fixed meaning that this compiler runs.
+pub const OPERATORS: &[&str] = &[
+    "embed",
+    "rms_norm",
+    "layer_norm",
+    "softmax",
+    "silu",
+    "gelu",
+    "relu",
+    "rope",
+    "take",
+    "attention",
+    "cross_entropy",
+    "rename",
+];
+/// Operators of the language that it does not run yet.
+pub const OPERATORS_LATER: &[&str] = &[
+    "embed_bag",
+    "select_experts",
+    "dispatch",
+    "combine",
+    "binary_cross_entropy",
+    "interact",
+    "concat",
+    "split",
+    "merge",
+    "merge_patches",
+    "shift",
+    "scatter",
+    "conv",
+    "pool",
+    "ssm_scan",
+];
+
+/// Whether `name` is an operator of models, run yet or not.
+pub fn is_operator(name: &str) -> bool {
+    OPERATORS.contains(&name) || OPERATORS_LATER.contains(&name)
+}

@@ -4,14 +4,19 @@ use crate::diagnostics::{Applicability, Code, Diagnostic};
 use crate::source::Span;
 
 /// A rule none of whose dimensions exist.
-pub(super) fn rule_idle(rule: Span, dims: &[String]) -> Diagnostic {
+pub(super) fn rule_idle(rule: Span, dims: &[String], known: &[&str]) -> Diagnostic {
+    let meant = dims.iter().find_map(|d| known.iter().find(|k| k.eq_ignore_ascii_case(d)));
     let list = dims.iter().map(|d| format!("`{d}`")).collect::<Vec<_>>().join(", ");
-    Diagnostic::new(
+    let d = Diagnostic::new(
         Code::RuleIdle,
         format!("this rule matches nothing: the model has no dimension {list}"),
         rule,
         "shards nothing",
-    )
+    );
+    match meant {
+        Some(name) => d.help(format!("`{name}` exists")),
+        None => d,
+    }
 }
 
 /// A mesh axis nothing speaks of.

@@ -35,7 +35,8 @@ pub(super) fn place(graph: &OpGraph, layout: &Layout, sink: &mut Sink) -> Ruled 
         if let Action::Shard { dims, otherwise, .. } = &rule.action {
             let known = |name: &String| graph.dims.iter().any(|d| d.name == *name);
             if !dims.iter().chain(otherwise).any(known) {
-                sink.warn(errors::rule_idle(rule.span, dims));
+                let names: Vec<_> = graph.dims.iter().map(|d| d.name.as_str()).collect();
+                sink.warn(errors::rule_idle(rule.span, dims, &names));
             }
         }
     }

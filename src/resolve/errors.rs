@@ -1,27 +1,10 @@
 //! Wording of what goes wrong with files and names.
 
 use super::read_error_text;
-use crate::diagnostics::{Applicability, Code, Diagnostic};
+use crate::diagnostics::{Applicability, Code, Diagnostic, nearest};
 use crate::source::{ReadError, Span};
 use crate::syntax::ast::Name;
 use smol_str::SmolStr;
-
-/// The name of `known` nearest to `name`, if one is near.
-pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // The distance takes time in proportion to both lengths; nobody misspells so long a word.
-    const LONGEST: usize = 100;
-    if name.len() > LONGEST {
-        return None;
-    }
-    let fold = |s: &str| s.to_ascii_lowercase().replace('_', "");
-    let limit = if name.len() == 1 { 0 } else { (name.len() / 3).max(1) };
-    let scored = known.into_iter().filter(|k| *k != name && k.len() <= LONGEST).map(|k| {
-        let d = if fold(k) == fold(name) { 0 } else { strsim::damerau_levenshtein(k, name) };
-        let prefix = k.len() > name.len() && name.len() >= 4 && k.starts_with(name);
-        (if prefix { d.min(limit) } else { d }, k)
-    });
-    scored.filter(|(d, _)| *d <= limit).min_by(std::cmp::Ord::cmp).map(|(_, k)| k)
-}
 
 pub(crate) fn unreadable(span: Span, path: &str, why: &ReadError) -> Diagnostic {
     let code = if let ReadError::NotUtf8(_) = why { Code::FileNotText } else { Code::FileMissing };
@@ -106,12 +89,7 @@ pub(super) fn private_name(name: &Name, path: &str) -> Diagnostic {
 
 fn suggest<'a>(d: Diagnostic, name: &Name, known: impl Iterator<Item = &'a str> + Clone, intro: &str) -> Diagnostic {
     match nearest(&name.text, known.clone()) {
-        Some(near) => d.help(format!("`{near}` exists")).fix(
-            format!("use `{near}`"),
-            name.span,
-            near.to_string(),
-            Applicability::Unsure,
-        ),
+        Some(near) => d.offer(near, name.span),
         None => {
             let all: Vec<_> = known.map(|k| format!("`{k}`")).collect();
             let shown = all.iter().take(8).cloned().collect::<Vec<_>>().join(", ");

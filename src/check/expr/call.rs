@@ -2,10 +2,11 @@
 
 use super::super::ty::{Thing, Ty, Whole};
 use super::super::{Checker, foreign};
-use super::{OPERATORS, arg_expr};
+use super::arg_expr;
 use crate::diagnostics::Applicability;
 use crate::eval::builtin::{FUNCTIONS, is_word};
 use crate::eval::errors as said;
+use crate::hir::schema;
 use crate::source::Span;
 use crate::syntax::ast::{Arg, BinaryOp, Decl, Expr, ExprKind, Kind, Param, ParamKind, Ret};
 use crate::units::Unit;
@@ -28,10 +29,10 @@ impl<'p> Checker<'p, '_> {
                     }
                     return super::super::job::metric(text).unwrap_or(Ty::Unknown);
                 }
-                None if FUNCTIONS.contains(&text) && !(self.in_model && OPERATORS.contains(&text)) => {
+                None if FUNCTIONS.contains(&text) && !(self.in_model && schema::is_operator(text)) => {
                     return self.builtin(text, args, span, want);
                 }
-                None if self.in_model && OPERATORS.contains(&text) => {
+                None if self.in_model && schema::is_operator(text) => {
                     for arg in args {
                         self.infer(arg_expr(arg), Whole::Maybe);
                     }

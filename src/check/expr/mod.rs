@@ -17,36 +17,6 @@ use crate::units::{self, Unit};
 use smol_str::SmolStr;
 use std::rc::Rc;
 
-/// Operators of models; `docs/reference.md`
-const OPERATORS: &[&str] = &[
-    "embed",
-    "embed_bag",
-    "rms_norm",
-    "layer_norm",
-    "softmax",
-    "silu",
-    "gelu",
-    "relu",
-    "rope",
-    "take",
-    "attention",
-    "select_experts",
-    "dispatch",
-    "combine",
-    "cross_entropy",
-    "binary_cross_entropy",
-    "interact",
-    "concat",
-    "split",
-    "merge",
-    "merge_patches",
-    "rename",
-    "shift",
-    "scatter",
-    "conv",
-    "pool",
-    "ssm_scan",
-];
 /// Unknown names that get a suggestion.
 const MAX_SUGGESTED: usize = 200;
 /// Words only some items take; evaluation does not meet them yet.
@@ -306,7 +276,7 @@ impl<'p> Checker<'p, '_> {
             None if self.import_failed(&name.text) => Ty::Unknown,
             None if is_word(&name.text) => Ty::Word(name.text.clone()),
             None if FUNCTIONS.contains(&name.text.as_str()) || MORE_WORDS.contains(&name.text.as_str()) => Ty::Unknown,
-            None if self.in_model && OPERATORS.contains(&name.text.as_str()) => Ty::Unknown,
+            None if self.in_model && schema::is_operator(&name.text) => Ty::Unknown,
             None if self.regions.contains(&name.text) || self.open > 0 => Ty::Unknown,
             None => self.unknown(name),
         }
@@ -336,7 +306,7 @@ impl<'p> Checker<'p, '_> {
         out.extend(self.program.module(self.module).scope.keys().map(ToString::to_string));
         out.extend(FUNCTIONS.iter().map(ToString::to_string));
         if self.in_model {
-            out.extend(OPERATORS.iter().map(ToString::to_string));
+            out.extend(schema::OPERATORS.iter().chain(schema::OPERATORS_LATER).map(ToString::to_string));
         }
         out.extend(self.program.prelude_names.iter().map(ToString::to_string));
         out
