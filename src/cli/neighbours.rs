@@ -47,6 +47,14 @@ pub(super) fn metrics(c: &Compiled<'_>, fits: bool) -> Metrics {
     Metrics { values, fits }
 }
 
+/// Schedule operations up to which neighbours are tried: each runs the schedule again.
+const OPERATIONS: usize = 200_000;
+
+fn explorable(c: &Compiled<'_>) -> bool {
+    let orders = &c.schedule.orders;
+    (0..orders.ranks()).map(|s| orders.order(s).len()).sum::<usize>() <= OPERATIONS
+}
+
 /// Compiles the neighbours of `c`, best first; pairs of edits only where no single one fits.
 pub(super) fn explore(
     program: &Program,
@@ -56,6 +64,9 @@ pub(super) fn explore(
     c: &Compiled<'_>,
     fits: bool,
 ) -> Vec<Found> {
+    if !explorable(c) {
+        return Vec::new();
+    }
     let changes = changes(c, sources, fits);
     let singles: Vec<Vec<Change>> = changes.iter().map(|x| vec![x.clone()]).collect();
     let mut found: Vec<Found> = singles.iter().filter_map(|x| attempt(program, sources, id, settings, c, x)).collect();
@@ -287,6 +298,9 @@ pub(super) fn does_not_fit(c: &Compiled<'_>, sources: &Sources, found: &[Found])
     let whole = |r: &crate::layout::Recompute| r.scope.is_everywhere() && r.what == crate::layout::RecomputeWhat::All;
     if activations > at_rest && !c.job.layout.recompute.iter().any(whole) {
         d = d.help("`recompute all` keeps the input of each layer alone, for a second forward");
+    }
+    if found.is_empty() && !explorable(c) {
+        return d.note("the schedule is too long to try other layouts");
     }
     if found.is_empty() {
         return d.help("no layout one or two edits away fits: more devices, or a smaller model or batch");

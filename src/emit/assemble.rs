@@ -88,6 +88,7 @@ pub fn plan(
             file: file.name.clone(),
             line,
             edition: program.module(c.job.id.module).ast.edition.map_or(1, |(n, _)| n as i64),
+            alone: program.jobs().len() == 1,
             set: settings.values.iter().map(|(n, v)| (n.clone(), v.to_string())).collect(),
         },
         model: model(c),

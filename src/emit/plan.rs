@@ -56,6 +56,9 @@ pub struct JobInfo {
     pub edition: i64,
     /// Values set on the command line.
     pub set: Vec<(String, String)>,
+    /// Whether it is the only job of its files, so that a command need not name it.
+    #[serde(skip)]
+    pub alone: bool,
 }
 
 /// The model.

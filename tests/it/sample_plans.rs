@@ -114,7 +114,7 @@ pub(crate) fn plan(
         schema: SCHEMA,
         compiler: "0.1.0".into(),
         std_hash: "9f2c41d7a0b3".into(),
-        job: JobInfo { name: name.into(), file: "train.par".into(), line: 21, edition: 1, set: vec![] },
+        job: JobInfo { name: name.into(), file: "train.par".into(), line: 21, edition: 1, set: vec![], alone: false },
         model: ModelInfo {
             name: format!("Llama3_{}L", decoder.layers),
             params: units.iter().map(|u| u.count * u.params).sum(),

@@ -28,7 +28,8 @@ pub(super) fn write(plan: &Plan, neighbours: &[Neighbour], page: &mut Page) {
 /// The command that writes a launch plan, if it fits and a target can run it.
 fn next(plan: &Plan) -> Option<String> {
     let target = TARGETS.iter().find(|t| plan.memory.fits && (t.program)(plan).is_ok())?;
-    let job = shell::words(&[plan.job.file.as_str(), plan.job.name.as_str()]);
+    let names = [plan.job.file.as_str(), plan.job.name.as_str()];
+    let job = shell::words(if plan.job.alone { &names[..1] } else { &names });
     let options = format!("--target {} --launcher slurm", target.name);
     let whole = format!("parc build {job} {options}");
     let fits = whole.chars().count() <= WIDTH - INDENT;
