@@ -171,7 +171,9 @@ impl<'p> At<'p, '_, '_, '_> {
                 a,
                 b,
             ) => match (self.number(a), self.number(b)) {
-                (Some((x, u)), Some((y, _))) if !truth => format!("{} against {}", show(x, &u), show(y, &u)),
+                (Some((x, u)), Some((y, _))) if !truth => {
+                    format!("{} against {}", percent(x, &u, b), percent(y, &u, b))
+                }
                 (Some((x, u)), _) => percent(x, &u, b),
                 _ => truth.to_string(),
             },

@@ -406,6 +406,14 @@ pub(crate) fn find_function<'p>(instance: &Instance<'p>, name: &str) -> Option<C
     None
 }
 
+/// Whether the layout overlaps a step of `phase`.
+pub fn overlapped(job: &Job<'_>, step: &StepCost, phase: Phase) -> bool {
+    match &step.category {
+        Category::Comm(axes, purpose) => hides(job, *purpose, axes, phase).is_some(),
+        Category::Matmul | Category::Attention | Category::Elementwise => false,
+    }
+}
+
 /// The share of a phase's compute that a collective may hide behind; none where nothing overlaps it.
 pub fn hides(job: &Job<'_>, purpose: Purpose, axes: &[AxisId], phase: Phase) -> Option<f64> {
     let comm = match purpose {

@@ -2,9 +2,10 @@
 
 use super::super::plan::TimeInfo;
 use crate::analyse::Compiled;
+use crate::analyse::costs::overlapped;
 use crate::analyse::roots::StageValues;
 use crate::analyse::{Category, StepCost};
-use crate::partition::{StepKind, Work};
+use crate::partition::{Phase, StepKind, Work};
 use indexmap::IndexMap;
 
 /// The rank whose pipeline work takes longest; ties go to the first.
@@ -26,17 +27,16 @@ pub(super) fn time(c: &Compiled<'_>, stages: &[StageValues]) -> TimeInfo {
     let mut in_pipeline = 0.0;
     for (unit, n) in c.costs.iter().zip(&facts.units) {
         let times = m * *n as f64;
-        let phases = [(&unit.forward, unit.f, unit.hidden_f), (&unit.backward, unit.b, unit.hidden_b)];
-        for (steps, whole, hidden) in phases {
+        let phases = [
+            (&unit.forward, Phase::Forward, unit.f, unit.hidden_f),
+            (&unit.backward, Phase::Backward, unit.b, unit.hidden_b),
+        ];
+        for (steps, phase, whole, hidden) in phases {
             let mut hidden = c.value(hidden) * times;
             let before = in_pipeline;
             for cost in steps {
                 let mut seconds = c.value(cost.seconds) * times;
-                if let Category::Comm(
-                    _,
-                    crate::partition::Purpose::GatherParam | crate::partition::Purpose::ReduceGrad,
-                ) = cost.category
-                {
+                if overlapped(&c.job, cost, phase) {
                     let off = seconds.min(hidden);
                     hidden -= off;
                     seconds -= off;

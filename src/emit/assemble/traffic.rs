@@ -3,7 +3,7 @@
 use super::super::plan::CollectiveInfo;
 use super::time::busiest;
 use crate::analyse::Compiled;
-use crate::analyse::costs::hides;
+use crate::analyse::costs::overlapped;
 use crate::analyse::roots::StageValues;
 use crate::analyse::{StepCost, UnitCosts};
 use crate::expr;
@@ -25,23 +25,21 @@ pub(super) fn collectives(
         if units == 0.0 {
             continue;
         }
-        for (steps, hidden, times) in phases(c, costs, m) {
-            let share = exposed_share(c, steps, hidden);
+        for (steps, phase, hidden) in
+            [(&costs.forward, Phase::Forward, costs.hidden_f), (&costs.backward, Phase::Backward, costs.hidden_b)]
+        {
+            let share = exposed_share(c, steps, phase, c.value(hidden));
             for cost in steps {
                 if let StepKind::Collective(x) = &c.sharded.flow[cost.step].kind {
-                    let exposed = match x.purpose {
-                        Purpose::GatherParam | Purpose::ReduceGrad => share,
-                        Purpose::Reshard | Purpose::Statistics => 1.0,
-                    };
-                    add(c, x, cost, times * units, exposed, sources, levels, &mut out);
+                    let exposed = if overlapped(&c.job, cost, phase) { share } else { 1.0 };
+                    add(c, x, cost, m * units, exposed, sources, levels, &mut out);
                 }
             }
         }
         let share = update_share(c, stages, s);
         for cost in &costs.update {
             if let StepKind::Collective(x) = &c.sharded.flow[cost.step].kind {
-                let overlapped = hides(&c.job, x.purpose, &x.axes, Phase::Update).is_some();
-                let exposed = if overlapped { share } else { 1.0 };
+                let exposed = if overlapped(&c.job, cost, Phase::Update) { share } else { 1.0 };
                 add(c, x, cost, units, exposed, sources, levels, &mut out);
             }
         }
@@ -52,16 +50,10 @@ pub(super) fn collectives(
     out
 }
 
-fn phases<'a>(c: &Compiled<'_>, costs: &'a UnitCosts, m: f64) -> [(&'a [StepCost], f64, f64); 2] {
-    [(&costs.forward, c.value(costs.hidden_f), m), (&costs.backward, c.value(costs.hidden_b), m)]
-}
-
-/// Of a phase's gathers and reductions, the share that nothing hides.
-fn exposed_share(c: &Compiled<'_>, steps: &[StepCost], hidden: f64) -> f64 {
-    let is = |s: &&StepCost| {
-        matches!(&s.category, crate::analyse::Category::Comm(_, Purpose::GatherParam | Purpose::ReduceGrad))
-    };
-    let all: f64 = steps.iter().filter(is).map(|s| c.value(s.seconds)).sum();
+/// Of what a phase sends and the layout overlaps, the share that nothing hides.
+fn exposed_share(c: &Compiled<'_>, steps: &[StepCost], phase: Phase, hidden: f64) -> f64 {
+    let of = steps.iter().filter(|s| overlapped(&c.job, s, phase));
+    let all: f64 = of.map(|s| c.value(s.seconds)).sum();
     if all > 0.0 { (1.0 - hidden / all).clamp(0.0, 1.0) } else { 1.0 }
 }
 
