@@ -121,6 +121,13 @@ pub struct Claim<'p> {
     pub span: Span,
 }
 
+impl<'p> Claim<'p> {
+    /// `require COND else "…"`
+    fn required(cond: &'p Expr, message: Option<SmolStr>, env: Rc<Env<'p>>, span: Span) -> Self {
+        Self { kind: ClaimKind::Require, value: cond, about: None, message, env, span }
+    }
+}
+
 /// Sorts of [`Claim`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum ClaimKind {
@@ -262,14 +269,9 @@ fn fields<'p>(eval: &mut Evaluator<'p, '_>, instance: &Instance<'p>, settings: &
                         ok = false;
                     }
                 }
-                ItemKind::Require { cond, message } => claims.push(Claim {
-                    kind: ClaimKind::Require,
-                    value: cond,
-                    about: None,
-                    message: message.clone(),
-                    env,
-                    span: item.span,
-                }),
+                ItemKind::Require { cond, message } => {
+                    claims.push(Claim::required(cond, message.clone(), env, item.span));
+                }
                 ItemKind::Expect { value, about } if i == own => claims.push(Claim {
                     kind: ClaimKind::Expect,
                     value,
@@ -386,14 +388,7 @@ impl<'p> Builder<'p, '_, '_> {
         }
         for (item, env) in evaluated.requires {
             if let ItemKind::Require { cond, message } = &item.kind {
-                claims.push(Claim {
-                    kind: ClaimKind::Require,
-                    value: cond,
-                    about: None,
-                    message: message.clone(),
-                    env,
-                    span: item.span,
-                });
+                claims.push(Claim::required(cond, message.clone(), env, item.span));
             }
         }
         let places = self.values.iter().map(|(n, (e, _, _))| (n.to_string(), e.span)).collect();
