@@ -22,6 +22,7 @@ mod hand;
 mod llama;
 mod megatron_examples;
 mod megatron_rules;
+mod mistakes;
 mod models;
 mod modules;
 mod oracle;

@@ -101,7 +101,7 @@ fn fixes_remove_the_error_and_add_none() {
 }
 
 /// `text`, the file called `file`, after the edits of `fix`.
-fn apply(text: &str, file: &str, fix: &Value) -> String {
+pub(crate) fn apply(text: &str, file: &str, fix: &Value) -> String {
     let edits = fix["edits"].as_array().unwrap().iter().map(|e| {
         assert_eq!(e["file"], file, "a fix edits the user's file");
         let at = |end: &str| usize::try_from(e[end].as_u64().unwrap()).unwrap();
