@@ -1,7 +1,7 @@
 //! Model FLOP of an update: what the model asks for, however it is computed.
 //!
 //! Two a multiply-add of contractions and of attention (half of the pairs where causal), forward and the backward that
-//! parameters need, true extents, nothing else (`docs/reference.md`).
+//! parameters need, true extents, nothing else (`docs/reference`).
 
 use crate::elaborate::Job;
 use crate::expr::{self, Graph};

@@ -12,7 +12,7 @@ use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, Block, Body, Decl, Expr, ExprKind, ItemKind, Kind, Name, Number, Tolerance};
 use crate::units::{Base, Unit};
 
-/// Metrics of `docs/reference.md`, with the type that says their unit.
+/// Metrics of `docs/reference`, with the type that says their unit.
 const METRICS: &[(&str, &str)] = &[
     ("step_time", "Time"),
     ("tokens_per_s", "TokRate"),

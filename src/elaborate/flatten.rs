@@ -17,7 +17,7 @@ pub(super) struct Flat<'p> {
 /// Decides an `if` at the point of the layout; `None` where the condition was wrong and reported.
 pub(super) type Decide<'p, 'f> = dyn FnMut(&'p ast::Expr, &Rc<Env<'p>>) -> Option<bool> + 'f;
 
-/// The items of `block` and of each `with`, later ones replacing their like as `docs/reference.md` says.
+/// The items of `block` and of each `with`, later ones replacing their like as `docs/reference` says.
 pub(super) fn flatten<'p>(base: &Given<'p>, with: &[Given<'p>], decide: &mut Decide<'p, '_>) -> Vec<Flat<'p>> {
     let mut out = Vec::new();
     collect(base.block, &base.env, &mut Vec::new(), decide, &mut out);

@@ -25,7 +25,7 @@ use indexmap::IndexMap;
 use smol_str::SmolStr;
 use std::rc::Rc;
 
-/// Elements one top-level evaluation may produce; `docs/reference.md`
+/// Elements one top-level evaluation may produce; `docs/reference`
 pub const MAX_ELEMENTS: u64 = 16_000_000;
 /// Elements of one list.
 pub const MAX_LIST: i128 = 1_048_576;

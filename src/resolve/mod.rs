@@ -24,7 +24,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("cost", "default"),
 ];
 
-/// How deep `use` may nest; `docs/reference.md`
+/// How deep `use` may nest; `docs/reference`
 pub const MAX_USE_DEPTH: usize = 64;
 
 /// A file the user names.

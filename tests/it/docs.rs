@@ -159,6 +159,36 @@ fn par_blocks_say_what_they_should() {
     assert!(blocks > 0, "no document has a block");
 }
 
+/// The places of a document that a link may name, as GitHub forms them from headings.
+fn anchors(text: &str) -> Vec<String> {
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    let anchor =
+        |heading: &str| heading.trim().to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-");
+    text.lines().filter(|l| l.starts_with('#')).map(|l| anchor(l.trim_start_matches('#'))).collect()
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut wrong = String::new();
+    let more = ["ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|f| root().join(f));
+    for document in documents().into_iter().chain(more) {
+        let all = text(&document);
+        let prose: Vec<&str> = all.split("```").step_by(2).collect();
+        for link in prose.join("").split("](").skip(1).filter_map(|l| l.split_once(')')).map(|(link, _)| link) {
+            if link.contains("://") {
+                continue;
+            }
+            let (path, place) = link.split_once('#').unwrap_or((link, ""));
+            let target = if path.is_empty() { document.clone() } else { document.parent().unwrap().join(path) };
+            let found = target.exists() && (place.is_empty() || anchors(&text(&target)).iter().any(|a| a == place));
+            if !found {
+                let _ = writeln!(wrong, "{}: {link}", name(&document));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "links that lead nowhere:\n{wrong}");
+}
+
 #[test]
 fn console_blocks_show_real_output() {
     let bless = std::env::var_os("PARC_BLESS").is_some();

@@ -72,7 +72,7 @@ fn saved(c: &Compiled<'_>, unit: &str) -> (BTreeMap<String, f64>, f64) {
     (by_name, total)
 }
 
-/// A Llama layer, tensor by tensor, on one of two tensor ranks with sequence parallelism (`docs/reference.md`: each
+/// A Llama layer, tensor by tensor, on one of two tensor ranks with sequence parallelism (`docs/reference`: each
 /// value once: activation operands of contractions, inputs of norms and of elementwise chains, q, k, v, o and an fp32
 /// statistic a row of attention; sums and rotations save nothing). T = 8192 tokens, bytes:
 ///
