@@ -14,7 +14,7 @@ use std::path::Path;
 /// What a case says of itself.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Facts {
+struct Stated {
     id: String,
     title: String,
     command: String,
@@ -93,7 +93,7 @@ impl Places {
 struct Case {
     main: String,
     companions: Vec<(String, String)>,
-    facts: Facts,
+    facts: Stated,
 }
 
 /// The cases of one document.
