@@ -1,23 +1,26 @@
-//! A `train` job: its fields, its parameters and everything it is made of.
+//! A `train` job: everything it is made of, assembled from its fields.
+
+mod fields;
+mod values;
 
 use super::cluster::Cluster;
 use super::errors;
 use super::layout::{self, PipelineItem};
 use super::model;
 use super::numerics::Numerics;
-use crate::eval::{Env, Evaluator, Given, Instance, Num, Quantity, Value, Wanted};
-use crate::expr::{self, Input, Node};
+use crate::eval::{Env, Evaluator, Instance, Value};
+use crate::expr::{self, Node};
 use crate::graph::{DataDim, OpGraph, ValueRole};
-use crate::hir::{DeclId, Program, schema};
+use crate::hir::{DeclId, Program};
 use crate::layout::{Action, AxisId, Class, Hold, Layout, Recompute, RecomputeWhat, Scope, Store};
 use crate::source::Span;
-use crate::syntax::ast::{self, Body, Expr, ItemKind, Kind};
-use crate::units::{Base, Unit};
+use crate::syntax::ast::{self, Expr, ItemKind, Kind};
+use crate::units::Base;
+use fields::{Fields, fields, is_default};
 use indexmap::IndexMap;
 use smol_str::SmolStr;
 use std::rc::Rc;
 
-/// Values from outside the file, such as `--set tp=4`, and items tried beside those of the layout.
 #[derive(Clone, Default, Debug)]
 pub struct Settings {
     /// Name to whole number.
@@ -188,11 +191,6 @@ pub struct Job<'p> {
     pub span: Span,
 }
 
-struct Fields<'p> {
-    values: IndexMap<SmolStr, (&'p Expr, Rc<Env<'p>>, Span)>,
-    claims: Vec<Claim<'p>>,
-}
-
 /// Elaborates `id`, a `train` job of `program`.
 pub fn elaborate<'p>(
     program: &'p Program,
@@ -218,90 +216,6 @@ pub fn elaborate<'p>(
     let Fields { values, claims } = fields(&mut eval, &instance, settings)?;
     let mut j = Builder { eval, values, settings, name: &name };
     j.build(id, claims)
-}
-
-/// The job's fields, its own block first and each `with` after it; `expect` is not inherited.
-fn fields<'p>(eval: &mut Evaluator<'p, '_>, instance: &Instance<'p>, settings: &Settings) -> Option<Fields<'p>> {
-    let Body::Block(block) = &instance.decl.body else { return None };
-    let base = Given { block, env: Env::top(instance.id.module) };
-    let blocks: Vec<_> = std::iter::once(&base).chain(&instance.with).collect();
-    let own = blocks.len() - 1;
-    let mut vars: Vec<(SmolStr, Value<'p>)> = Vec::new();
-    let mut values = IndexMap::new();
-    let mut claims: Vec<Claim<'p>> = Vec::new();
-    let mut ok = true;
-    let known: Vec<_> = schema::fields(Kind::Train).iter().map(|f| f.name.to_string()).collect();
-    for (i, given) in blocks.into_iter().enumerate() {
-        for item in &given.block.items {
-            let env = Env::with(&given.env, vars.clone());
-            match &item.kind {
-                ItemKind::Let(l) => {
-                    let value = match (&l.value, settings.number(&l.name.text)) {
-                        (_, Some(n)) => Value::int(i128::from(n)),
-                        (ast::LetValue::Is(e), None) => eval.eval(e, &env, &Wanted::Any),
-                        (ast::LetValue::In(e), None) => {
-                            eval.sink.error(errors::open_choice(&l.name.text, e.span));
-                            ok = false;
-                            continue;
-                        }
-                    };
-                    vars.push((l.name.text.clone(), value));
-                }
-                ItemKind::Assign { target, value } if target.suffixes.is_empty() => {
-                    let name = &target.name;
-                    if known.iter().any(|k| *k == *name.text) {
-                        values.insert(name.text.clone(), (value, env, item.span));
-                    } else {
-                        eval.sink.error(crate::eval::errors::unknown_field(
-                            &name.text,
-                            name.span,
-                            "a train job",
-                            &known,
-                        ));
-                        ok = false;
-                    }
-                }
-                ItemKind::Domain { name, domain } => {
-                    if settings.number(&name.text).is_some() {
-                        values.insert(name.text.clone(), (domain, env, item.span));
-                    } else {
-                        eval.sink.error(errors::open_choice(&name.text, domain.span));
-                        ok = false;
-                    }
-                }
-                ItemKind::Require { cond, message } => {
-                    claims.push(Claim::required(cond, message.clone(), env, item.span));
-                }
-                ItemKind::Expect { value, about } if i == own => claims.push(Claim {
-                    kind: ClaimKind::Expect,
-                    value,
-                    about: about.as_ref(),
-                    message: None,
-                    env,
-                    span: item.span,
-                }),
-                ItemKind::Expect { .. } | ItemKind::Objective { .. } => {}
-                ItemKind::Section { head, .. } if head.text == "layout" => {
-                    eval.sink.error(errors::not_supported("a layout written inside a job", head.span));
-                    ok = false;
-                }
-                ItemKind::Dims(_) => {
-                    eval.sink.error(errors::not_supported("`dims` of a job", item.span));
-                    ok = false;
-                }
-                ItemKind::In { .. } => {
-                    eval.sink.error(errors::not_supported("fields for part of the model", item.span));
-                    ok = false;
-                }
-                ItemKind::Error => ok = false,
-                _ => {
-                    eval.sink.error(errors::misplaced("a train job", item.span));
-                    ok = false;
-                }
-            }
-        }
-    }
-    ok.then_some(Fields { values, claims })
 }
 
 struct Builder<'p, 'a, 's> {
@@ -419,180 +333,6 @@ impl<'p> Builder<'p, '_, '_> {
         })
     }
 
-    /// The field as a bare name, for reports.
-    fn written(&self, field: &str) -> Option<String> {
-        match &self.values.get(field)?.0.kind {
-            ast::ExprKind::Path(p) => p.last().map(|n| n.text.to_string()),
-            _ => None,
-        }
-    }
-
-    fn field(&mut self, name: &str) -> Option<(Value<'p>, Span)> {
-        let (e, env, _) = self.values.get(name).cloned()?;
-        Some((self.eval.eval(e, &env, &Wanted::Any), e.span))
-    }
-
-    fn instance(&mut self, field: &str, kind: Kind) -> Option<(Rc<Instance<'p>>, Span)> {
-        let Some((value, span)) = self.field(field) else {
-            self.eval.sink.error(errors::field_missing(field, &format!("job `{}`", self.name.text), self.name.span));
-            return None;
-        };
-        match value {
-            Value::Instance(i) if i.decl.kind == kind => {
-                let at = Instance { span, ..(*i).clone() };
-                Some((Rc::new(at), span))
-            }
-            Value::Error(_) => None,
-            Value::Hole => {
-                self.eval.sink.error(errors::open_choice(field, span));
-                None
-            }
-            other => {
-                let noun = other.noun();
-                let wanted = format!("a {}", kind.keyword());
-                self.eval.sink.error(errors::wrong_value(&format!("`{field}`"), &wanted, &noun, span));
-                None
-            }
-        }
-    }
-
-    fn record(&mut self, field: &'static str, default: &str) -> Option<(Rc<crate::eval::Record<'p>>, Span)> {
-        let (value, span) = match self.field(field) {
-            Some(found) => found,
-            None => {
-                (self.eval.program.std_entry(default).map(|id| self.eval.entry(id, self.name.span))?, self.name.span)
-            }
-        };
-        let value = match value {
-            Value::Instance(i) if i.decl.kind.keyword() == field => self.eval.record_of(&i),
-            v => v,
-        };
-        match value {
-            Value::Record(r) if r.kind == field => Some((r, span)),
-            Value::Error(_) => None,
-            other => {
-                let noun = other.noun();
-                self.eval.sink.error(errors::wrong_value(&format!("`{field}`"), &format!("a {field}"), &noun, span));
-                None
-            }
-        }
-    }
-
-    /// The job's cost record and the default one behind it.
-    fn cost(&mut self) -> Option<Vec<Rc<Instance<'p>>>> {
-        let mut out = Vec::new();
-        if let Some((value, span)) = self.field("cost") {
-            match value {
-                Value::Instance(i) if i.decl.kind == Kind::Cost => out.push(i),
-                Value::Error(_) => return None,
-                other => {
-                    let noun = other.noun();
-                    self.eval.sink.error(errors::wrong_value("`cost`", "a cost", &noun, span));
-                    return None;
-                }
-            }
-        }
-        if let Some(id) = self.eval.program.std_entry("default")
-            && let Value::Instance(i) = self.eval.entry(id, self.name.span)
-        {
-            out.push(i);
-        }
-        Some(out)
-    }
-
-    /// A field that counts something: an input of the graph, so that it can vary.
-    fn count(
-        &mut self,
-        field: &str,
-        base: Base,
-        default: Option<i64>,
-        parameters: &mut Vec<Parameter>,
-        point: &mut Vec<f64>,
-    ) -> Option<expr::Id> {
-        let unit = Unit::base(base);
-        let (value, span) = match (self.settings.number(field), self.field_place(field)) {
-            (Some(n), place) => (i128::from(n), place.unwrap_or(self.name.span)),
-            (None, Some(span)) => {
-                let (value, _) = self.field(field)?;
-                if let Value::Word(_) = value {
-                    self.eval.sink.error(errors::not_supported(&format!("lengths that vary as `{field}`"), span));
-                    return None;
-                }
-                match self.eval.require(value, &Wanted::Quantity(unit), &format!("`{field}`"), span) {
-                    Value::Num(Quantity { num: Num::Int(v), .. }) => (v, span),
-                    Value::Hole => {
-                        self.eval.sink.error(errors::open_choice(field, span));
-                        return None;
-                    }
-                    Value::Error(_) => return None,
-                    other => {
-                        let noun = other.noun();
-                        self.eval.sink.error(errors::wrong_value(
-                            &format!("`{field}`"),
-                            "a known whole number",
-                            &noun,
-                            span,
-                        ));
-                        return None;
-                    }
-                }
-            }
-            (None, None) => match default {
-                Some(v) => (i128::from(v), self.name.span),
-                None => {
-                    let job = format!("job `{}`", self.name.text);
-                    self.eval.sink.error(errors::field_missing(field, &job, self.name.span));
-                    return None;
-                }
-            },
-        };
-        if value < 1 {
-            self.eval.sink.error(errors::not_positive(field, value, span));
-            return None;
-        }
-        let Some(value) = i64::try_from(value).ok().filter(|v| *v <= 1 << 40) else {
-            self.eval.sink.error(errors::not_supported(&format!("`{field}` above 2^40"), span));
-            return None;
-        };
-        // Wide enough to try neighbours of the point, narrow enough that products stay exact.
-        let hi = (value as f64 * 64.0).max(4_096.0);
-        let input = Input { name: field.to_string(), kind: expr::Kind::Int, lo: 1.0, hi };
-        let id = self.eval.graph.input(input);
-        point.push(value as f64);
-        parameters.push(Parameter { name: field.to_string(), input: id, value, domain: None, span });
-        Some(id)
-    }
-
-    /// `steps`, `tokens` or `samples`, the first that is given.
-    fn length(&mut self) -> Option<Length> {
-        if let Some((e, _, _)) = self.values.get("steps_to_target") {
-            self.eval.sink.error(errors::not_supported("a job as long as a curve says", e.span));
-            return None;
-        }
-        for (field, base) in [("steps", Base::Step), ("tokens", Base::Tok), ("samples", Base::Seq)] {
-            let Some((value, span)) = self.field(field) else { continue };
-            let value = self.eval.require(value, &Wanted::Quantity(Unit::base(base)), &format!("`{field}`"), span);
-            match value.as_f64() {
-                Some(n) if n >= 1.0 => {
-                    return Some(match field {
-                        "steps" => Length::Steps(n),
-                        "tokens" => Length::Tokens(n),
-                        _ => Length::Samples(n),
-                    });
-                }
-                Some(n) => {
-                    self.eval.sink.error(errors::not_positive(field, n as i128, span));
-                }
-                None => {}
-            }
-        }
-        None
-    }
-
-    fn field_place(&self, field: &str) -> Option<Span> {
-        self.values.get(field).map(|(e, _, _)| e.span)
-    }
-
     fn check_settings(&mut self, parameters: &[Parameter]) -> Option<()> {
         for (name, _) in &self.settings.values {
             if !parameters.iter().any(|p| p.name == *name) {
@@ -673,17 +413,5 @@ fn add_items(layout: &mut Layout, items: &[AddedItem], batch_axes: &[AxisId], sp
                 layout.recompute.push(Recompute { scope: Scope::default(), what: RecomputeWhat::All, span });
             }
         }
-    }
-}
-
-/// Whether a field says what holds anyway.
-fn is_default(field: &str, e: &Expr) -> bool {
-    match (&e.kind, field) {
-        (ast::ExprKind::Path(p), "packing" | "balance" | "ema") => p.len() == 1 && p[0].text == "none",
-        (ast::ExprKind::Path(p), "attention_mask") => p.len() == 1 && p[0].text == "causal",
-        (ast::ExprKind::Kind(Kind::Cluster), "devices")
-        | (ast::ExprKind::Number { value: ast::Number::Int(1), unit: None }, "epochs" | "minibatches") => true,
-        (ast::ExprKind::List(l), "disturb") => l.is_empty(),
-        _ => false,
     }
 }
