@@ -88,7 +88,7 @@ fn show(name: &str, time: Duration, base: Duration, to: &str) {
 fn main() {
     let example = include_str!("../examples/llama3_405b.par");
     let parts = [
-        include_str!("../stdlib/blocks.par"),
+        include_str!("../stdlib/blocks/layers.par"),
         include_str!("../stdlib/schedules.par"),
         include_str!("../stdlib/cost/default.par"),
         include_str!("../stdlib/hardware/nvidia.par"),

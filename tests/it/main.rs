@@ -24,6 +24,7 @@ mod megatron_examples;
 mod megatron_rules;
 mod mistakes;
 mod models;
+mod models_all;
 mod modules;
 mod oracle;
 mod partition;
