@@ -70,7 +70,7 @@ pub(super) fn group<'p>(eval: &mut Evaluator<'p, '_>, job: &Job<'p>, axes: &[Axi
         span.fields.insert("fanout".into(), Value::sym(fanout, Unit::none()));
         span.fields.insert("link".into(), Value::Record(Rc::clone(&level.link)));
         span.fields.insert("links".into(), Value::int(i128::from(level.links)));
-        span.fields.insert("topology".into(), Value::word(level.topology.as_str()));
+        span.fields.insert("topology".into(), Value::word(level.topology.word()));
         spans.push(Value::Record(Rc::new(span)));
         // How many children of the level the group touches: members over those in one child.
         let children = graph.put(Node::CeilDiv(size, below));

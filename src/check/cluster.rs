@@ -87,7 +87,7 @@ impl<'p> Checker<'p, '_> {
             return;
         }
         let mut sizes = Vec::new();
-        let mut place = None;
+        let (mut place, mut last) = (None, None);
         for arg in args {
             let Arg::Named(n, e) = arg else { continue };
             if n.text == "wrap" {
@@ -96,12 +96,13 @@ impl<'p> Checker<'p, '_> {
             let Some(v) = literal(e) else { return };
             sizes.push(v as i128);
             let span = n.span.to(e.span);
+            last = Some(e.span);
             place = Some(place.map_or(span, |p: crate::source::Span| p.to(span)));
         }
         let (Some(count), Some(place)) = (literal(&child.count), place) else { return };
         let product = sizes.iter().try_fold(1i128, |a, b| a.checked_mul(*b));
         if let Some(product) = product.filter(|p| *p != count as i128) {
-            self.error(errors::torus_sizes(place, &sizes, product, count as i128, child.count.span));
+            self.error(said::torus_sizes(place, &sizes, product, count as i128, Some(child.count.span), last));
         }
     }
 

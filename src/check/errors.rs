@@ -215,22 +215,6 @@ pub(super) fn level_alone(name: &Name, root: &Name, devices: Option<i128>, child
     }
 }
 
-pub(super) fn torus_sizes(span: Span, sizes: &[i128], product: i128, count: i128, count_span: Span) -> Diagnostic {
-    let shown: Vec<String> = sizes.iter().map(ToString::to_string).collect();
-    let d = Diagnostic::new(
-        Code::ClusterShape,
-        format!("the torus has {} = {product} places, the level has {count}", shown.join(" × ")),
-        span,
-        format!("{product} places"),
-    )
-    .label(count_span, format!("{count} children"));
-    let others: i128 = sizes.iter().rev().skip(1).product();
-    if others > 0 && count % others == 0 {
-        return d.help(format!("a last size of {} gives {count}", count / others));
-    }
-    d.help("the sizes must multiply to the count")
-}
-
 /// "`a`, `b` and `c`".
 pub(super) fn listed(names: &[&str], word: &str) -> String {
     let quoted: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();

@@ -3,7 +3,6 @@
 use crate::diagnostics::{Applicability, Code, Diagnostic, nearest};
 use crate::source::Span;
 use crate::syntax::ast::{self, Name};
-use crate::units::{Unit, show};
 
 pub(super) use crate::eval::errors::not_supported;
 
@@ -21,96 +20,12 @@ pub(super) fn misplaced(what: &str, span: Span) -> Diagnostic {
     Diagnostic::new(Code::ItemMisplaced, format!("this does not belong in {what}"), span, "not an item of it")
 }
 
-pub(super) fn level_child(noun: &str, span: Span) -> Diagnostic {
-    Diagnostic::new(
-        Code::ClusterShape,
-        format!("a level consists of devices or of the level before it, not of {noun}"),
-        span,
-        format!("this is {noun}"),
-    )
-}
-
-pub(super) fn level_over(noun: &str, span: Span) -> Diagnostic {
-    Diagnostic::new(
-        Code::ClusterShape,
-        format!("a level is joined by links, not by {noun}"),
-        span,
-        format!("this is {noun}"),
-    )
-    .help("write `over NVLink4`, or `over 8 * IB_NDR` for eight links from each child")
-}
-
-pub(super) fn link_shared(link: &str, below: i64, bandwidth: f64, span: Span) -> Diagnostic {
-    let all = show(bandwidth, &Unit::bandwidth());
-    let each = show(bandwidth / below as f64, &Unit::bandwidth());
-    Diagnostic::new(
-        Code::LinkShared,
-        format!("all {below} devices below share one `{link}`"),
-        span,
-        format!("one link of {all} for each child"),
-    )
-    .note(format!("{all} over {below} devices leaves {each} each"))
-    .fix(
-        format!("`{below} * {link}` gives each device its own"),
-        span,
-        format!("{below} * {link}"),
-        Applicability::Unsure,
-    )
-    .fix(format!("`1 * {link}` says that one is meant"), span, format!("1 * {link}"), Applicability::Unsure)
-}
-
-pub(super) fn cluster_limit(devices: i128, levels: usize, span: Span) -> Diagnostic {
-    Diagnostic::new(
-        Code::LimitExceeded,
-        format!("{devices} devices in {levels} levels exceed the limit of 2^40 devices and 16 levels"),
-        span,
-        "passes the limit here",
-    )
-}
-
-pub(super) fn cluster_empty(name: &Name) -> Diagnostic {
-    Diagnostic::new(
-        Code::ClusterShape,
-        format!("cluster `{}` has no devices", name.text),
-        name.span,
-        "no level with a device",
-    )
-    .help("write `level node = 8 of H100_SXM over NVLink4`")
-}
-
-pub(super) fn count_range(what: &str, found: i128, span: Span) -> Diagnostic {
-    Diagnostic::new(
-        Code::OutOfRange,
-        format!("`{what}` has {found} children"),
-        span,
-        "must be at least 1 and at most 2^40",
-    )
-}
-
 pub(super) fn repeat_range(name: &str, found: i128, limit: i128, span: Span) -> Diagnostic {
     Diagnostic::new(
         Code::OutOfRange,
         format!("`{name}` is repeated {found} times"),
         span,
         format!("must be at least 0 and at most {limit}"),
-    )
-}
-
-pub(super) fn count_kind(what: &str, noun: &str, span: Span) -> Diagnostic {
-    Diagnostic::new(
-        Code::KindMismatch,
-        format!("the number of children of `{what}` needs a known whole number, not {noun}"),
-        span,
-        format!("this is {noun}"),
-    )
-}
-
-pub(super) fn level_field(name: &str, noun: &str, span: Span) -> Diagnostic {
-    Diagnostic::new(
-        Code::KindMismatch,
-        format!("`{name}` of a level cannot be {noun}"),
-        span,
-        format!("this is {noun}"),
     )
 }
 

@@ -92,7 +92,10 @@ pub(super) fn evaluate<'p>(
     let Body::Block(block) = &decl.body else { return None };
     let mut env = Env::inside(&Env::top(instance.id.module));
     env.bind("devices", Value::int(i128::from(cluster.devices)));
-    env.bind("device", Value::Record(Rc::clone(&cluster.device)));
+    // Of several kinds none is the device; the job reports who asks for it.
+    if let [(device, _)] = &cluster.kinds[..] {
+        env.bind("device", Value::Record(Rc::clone(device)));
+    }
     let library = eval.program.module(instance.id.module).std;
     let mut b = Builder {
         eval,

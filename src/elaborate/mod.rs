@@ -14,7 +14,7 @@ mod numerics;
 mod operators;
 
 pub use alone::alone;
-pub use cluster::{Cluster, Level};
+pub use cluster::{Cluster, Devices, Level, Site, Topology};
 pub use job::{AddedItem, Claim, ClaimKind, Duty, DutyKind, Job, Length, Parameter, Settings, elaborate};
 pub use layout::{PipelineItem, Split};
 pub use model::library_model;

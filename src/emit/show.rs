@@ -205,7 +205,7 @@ fn cluster(c: &Cluster<'_>) -> Vec<(String, String)> {
         let reduction = if l.in_network { ", sums in the network" } else { "" };
         rows.push((
             format!("level {}", l.name),
-            format!("{} children over {links} ({each} each way, {}){reduction}", l.children, l.topology),
+            format!("{} children over {links} ({each} each way, {}){reduction}", l.children, l.topology.word()),
         ));
     }
     rows

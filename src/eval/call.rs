@@ -256,28 +256,20 @@ impl<'p> Evaluator<'p, '_> {
             }
             ast::Body::Block(block) => {
                 let mut env = env;
-                for item in &block.items {
-                    match &item.kind {
-                        ast::ItemKind::Let(l) => {
-                            let ast::LetValue::Is(e) = &l.value else {
-                                return self.error(errors::not_supported("a domain in a function", item.span));
-                            };
-                            let v = self.eval(e, &env, &l.ty.as_ref().map_or(Wanted::Any, type_wanted));
-                            env = Env::with(&env, vec![(l.name.text.clone(), v)]);
-                        }
-                        ast::ItemKind::Return(e) => {
-                            let v = self.eval(e, &env, &wanted);
-                            return check(self, v, e.span);
-                        }
-                        _ => {
-                            return self.error(errors::wrong_kind(
-                                "a function",
-                                "`let` and one `return`",
-                                "another item",
-                                item.span,
-                            ));
-                        }
-                    }
+                for l in super::lets_in_order(block) {
+                    let ast::LetValue::Is(e) = &l.value else {
+                        return self.error(errors::not_supported("a domain in a function", l.name.span));
+                    };
+                    let v = self.eval(e, &env, &l.ty.as_ref().map_or(Wanted::Any, type_wanted));
+                    env = Env::with(&env, vec![(l.name.text.clone(), v)]);
+                }
+                let result = block.items.iter().find_map(|i| match &i.kind {
+                    ast::ItemKind::Return(e) => Some(e),
+                    _ => None,
+                });
+                if let Some(e) = result {
+                    let v = self.eval(e, &env, &wanted);
+                    return check(self, v, e.span);
                 }
                 self.error(errors::missing_field("return", &format!("`{}`", decl.name.text), decl.name.span))
             }

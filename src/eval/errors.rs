@@ -159,6 +159,43 @@ pub(crate) fn missing_field(name: &str, of: &str, span: Span) -> Diagnostic {
     Diagnostic::new(Code::FieldMissing, format!("{of} needs a field `{name}`"), span, format!("`{name}` is missing"))
 }
 
+/// Sizes of a torus against the children of its level: `count` and `last` are the places of the number of children and of
+/// the last size, where they are written out.
+pub(crate) fn torus_sizes(
+    span: Span,
+    sizes: &[i128],
+    product: i128,
+    children: i128,
+    count: Option<Span>,
+    last: Option<Span>,
+) -> Diagnostic {
+    let shown: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+    let mut d = Diagnostic::new(
+        Code::ClusterShape,
+        format!("the torus has {} = {product} places, the level has {children}", shown.join(" × ")),
+        span,
+        format!("{product} places"),
+    );
+    if let Some(count) = count {
+        d = d.label(count, format!("{children} children"));
+    }
+    let others: i128 = sizes.iter().rev().skip(1).product();
+    let whole = others > 0 && children % others == 0;
+    d = if whole {
+        d.help(format!("a last size of {} gives {children}", children / others))
+    } else {
+        d.help("the sizes must multiply to the number of children")
+    };
+    if let Some(last) = last.filter(|_| whole) {
+        let size = (children / others).to_string();
+        d = d.fix(format!("make the last size {size}"), last, size, Applicability::Unsure);
+    }
+    if let Some(count) = count.filter(|_| product > 0) {
+        d = d.fix(format!("make it {product} children"), count, product.to_string(), Applicability::Unsure);
+    }
+    d
+}
+
 /// Something the language has and this version of the compiler does not do.
 pub(crate) fn not_supported(what: &str, span: Span) -> Diagnostic {
     Diagnostic::new(Code::NotSupported, format!("not supported yet: {what}"), span, "not compiled yet")

@@ -11,7 +11,7 @@ mod record;
 mod types;
 mod value;
 
-pub use record::fields_of;
+pub use record::{fields_of, lets_in_order};
 pub use types::{Wanted, type_unit, type_wanted};
 pub use value::{Closure, Env, Given, Instance, Num, Quantity, Record, ScheduleOp, Truth, Value, Word};
 

@@ -6,7 +6,7 @@ use super::{Closure, Env, Evaluator, Given, Instance, Num, Quantity, Record, Val
 use crate::diagnostics::Reported;
 use crate::hir::{DeclId, schema};
 use crate::source::Span;
-use crate::syntax::ast::{self, Block, Expr, ExprKind, ItemKind, Kind, ParamKind};
+use crate::syntax::ast::{self, Block, Expr, ExprKind, ItemKind, Kind, Let, LetValue, ParamKind};
 use crate::units::Unit;
 use indexmap::IndexMap;
 use smol_str::SmolStr;
@@ -28,6 +28,46 @@ pub fn fields_of(block: &Block) -> IndexMap<SmolStr, (&Expr, Span)> {
             && target.suffixes.is_empty()
         {
             out.insert(target.name.text.clone(), (value, target.name.span));
+        }
+    }
+    out
+}
+
+/// The `let`s of a block, each after those it needs: they may stand in any order. A circle, which the checker reports,
+/// keeps its order.
+pub fn lets_in_order(block: &Block) -> Vec<&Let> {
+    let lets: Vec<&Let> =
+        block.items.iter().filter_map(|i| if let ItemKind::Let(l) = &i.kind { Some(l) } else { None }).collect();
+    let place: IndexMap<&str, usize> = lets.iter().enumerate().map(|(i, l)| (l.name.text.as_str(), i)).collect();
+    let needs = |l: &Let| {
+        let (LetValue::Is(e) | LetValue::In(e)) = &l.value;
+        let mut found = Vec::new();
+        crate::hir::walk_expr(e, &mut |x| {
+            if let ExprKind::Path(path) = &x.kind
+                && let [name] = &path[..]
+            {
+                found.extend(place.get(name.text.as_str()).copied());
+            }
+        });
+        found
+    };
+    // Depth first: what is needed comes out before what needs it.
+    let mut seen = vec![false; lets.len()];
+    let mut out = Vec::with_capacity(lets.len());
+    for start in 0..lets.len() {
+        let mut path: Vec<(usize, Vec<usize>)> = Vec::new();
+        if !std::mem::replace(&mut seen[start], true) {
+            path.push((start, needs(lets[start])));
+        }
+        while let Some((at, left)) = path.last_mut() {
+            match left.pop() {
+                Some(next) if !std::mem::replace(&mut seen[next], true) => path.push((next, needs(lets[next]))),
+                Some(_) => {}
+                None => {
+                    out.push(lets[*at]);
+                    path.pop();
+                }
+            }
         }
     }
     out

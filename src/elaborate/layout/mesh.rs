@@ -1,6 +1,6 @@
 //! The mesh: axes, sizes, strides, and where they must lie.
 
-use super::super::cluster::Cluster;
+use super::super::cluster::{Cluster, Site};
 use super::super::errors;
 use super::super::flatten::Flat;
 use super::{Builder, DutyKind};
@@ -110,18 +110,13 @@ impl<'p> Builder<'p, '_, '_, '_> {
 
     /// `cluster.node`: the position of the level.
     pub(super) fn level(&mut self, e: &'p Expr, cluster: &Cluster<'p>) -> Option<usize> {
-        if let ExprKind::Field(base, name) = &e.kind
-            && let ExprKind::Kind(crate::syntax::ast::Kind::Cluster) = &base.kind
-        {
-            if let Some(i) = cluster.levels.iter().position(|l| l.name == *name.text) {
-                return Some(i);
+        match cluster.site(self.eval, e)? {
+            Site::Level(level) => Some(level),
+            Site::Directions { .. } => {
+                self.eval.sink.error(errors::not_supported("placing on directions of a torus", e.span));
+                None
             }
-            let known: Vec<_> = cluster.levels.iter().map(|l| l.name.clone()).collect();
-            self.eval.sink.error(crate::eval::errors::unknown_field(&name.text, name.span, "the cluster", &known));
-            return None;
         }
-        self.eval.sink.error(errors::not_supported("placing on anything but a level, such as `cluster.node`", e.span));
-        None
     }
 
     /// Each placed axis stays inside one instance of its level.
