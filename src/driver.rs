@@ -4,7 +4,7 @@ use crate::analyse::{Compiled, Schedule, costs, legality, roots, schedule, stage
 use crate::check;
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::elaborate::{self, Job, Settings, Split};
-use crate::eval::Evaluator;
+use crate::eval::{Evaluator, errors::not_supported};
 use crate::expr;
 use crate::hir::{DeclId, Program};
 use crate::limits;
@@ -91,6 +91,12 @@ fn costed<'p>(
     sink: &mut Sink,
 ) -> Option<Compiled<'p>> {
     let Legal { job, sharded, schedule, mut graph } = legal(program, sources, id, settings, sink)?;
+    for (what, span) in &job.cluster.later {
+        sink.error(not_supported(what, *span));
+    }
+    if !job.cluster.later.is_empty() {
+        return None;
+    }
     let mut eval = Evaluator::new(program, &mut graph, sink);
     let mut caller = costs::Costs::new(&mut eval, &job)?;
     let unit_costs = caller.units(&sharded)?;

@@ -80,6 +80,7 @@ codes! {
     OperatorUse       "E0403" "operator-use"        Error "an operator is given what it cannot take";
     // E05 clusters
     ClusterShape      "E0501" "cluster-shape"       Error "the levels of a cluster do not fit together";
+    SeveralDevices    "E0502" "several-devices"     Error "a cluster has several kinds of devices";
     // E06 layouts
     MeshProduct       "E0601" "mesh-product"        Error "the mesh does not use the devices exactly";
     Indivisible       "E0602" "indivisible"         Error "a dimension does not divide over its axes";

@@ -353,3 +353,16 @@ pub(super) fn nothing_selected(selector: &str, span: Span, known: &[String]) -> 
         )),
     }
 }
+
+/// `device` where the cluster has several kinds.
+pub(super) fn several_devices(word: &str, cluster: &str, kinds: &[&str], span: Span) -> Diagnostic {
+    let listed = kinds.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ");
+    Diagnostic::new(
+        Code::SeveralDevices,
+        format!("`{word}` could be several: `{cluster}` has devices of {} kinds", kinds.len()),
+        span,
+        "not one device",
+    )
+    .note(format!("its devices are {listed}"))
+    .help("name the one that is meant; that all of them have room is what `fits` says, and every job has to")
+}

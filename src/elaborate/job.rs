@@ -1,6 +1,7 @@
 //! A `train` job: everything it is made of, assembled from its fields.
 
 mod fields;
+mod machines;
 mod values;
 
 use super::cluster::Cluster;
@@ -228,7 +229,7 @@ struct Builder<'p, 'a, 's> {
 impl<'p> Builder<'p, '_, '_> {
     fn build(&mut self, id: DeclId, mut claims: Vec<Claim<'p>>) -> Option<Job<'p>> {
         let before = self.eval.sink.error_count();
-        for field in ["packing", "epochs", "minibatches", "attention_mask", "balance", "ema", "disturb", "devices"] {
+        for field in ["packing", "epochs", "minibatches", "attention_mask", "balance", "ema", "disturb"] {
             if let Some((e, _, _)) = self.values.get(field)
                 && !is_default(field, e)
             {
@@ -236,8 +237,7 @@ impl<'p> Builder<'p, '_, '_> {
                 self.eval.sink.error(errors::not_supported(&what, e.span));
             }
         }
-        let cluster =
-            self.instance("cluster", Kind::Cluster).and_then(|(i, span)| Cluster::new(&mut self.eval, &i, span));
+        let cluster = self.machines();
         let model = self.instance("model", Kind::Model);
         let layout = self.instance("layout", Kind::Layout);
         let precision = self.record("precision", "bf16_mixed");
@@ -251,6 +251,7 @@ impl<'p> Builder<'p, '_, '_> {
         let micro_batch = self.count("micro_batch", Base::Seq, Some(1), &mut parameters, &mut point);
         let length = self.length();
         let (cluster, (model, model_span), (layout, _)) = (cluster?, model?, layout?);
+        self.one_kind(&cluster, &claims)?;
         let evaluated = layout::evaluate(
             &mut self.eval,
             &layout,

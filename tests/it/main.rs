@@ -10,6 +10,7 @@
 )]
 
 mod check;
+mod clusters;
 mod compile;
 mod cost;
 mod docs;
