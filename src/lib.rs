@@ -14,6 +14,7 @@ pub mod emit;
 pub mod eval;
 #[allow(clippy::disallowed_methods, reason = "the only float functions")]
 pub mod expr;
+pub mod format;
 pub mod graph;
 pub mod hir;
 pub mod layout;

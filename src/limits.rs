@@ -43,5 +43,6 @@ limits! {
     TABLE_ROWS: usize = 1_000_000, "rows of a table";
     DEVICE_BYTES: u64 = 1 << 60, "bytes a plan puts on one device";
     MAGNITUDE: u128 = 1 << 100, "size in bytes or FLOP";
+    FIX_ROUNDS: usize = 32, "rounds in which `parc fix` applies fixes";
     DIAGNOSTICS_KEPT: usize = 10_000, "diagnostics kept of one compilation";
 }

@@ -1,9 +1,10 @@
 //! `parc check`: diagnostics only.
 
-use super::project::{self, open};
+use super::project::{self, Project, open};
 use super::{Common, Inputs, Outcome};
-use crate::diagnostics::{Code, Severity, Sink};
+use crate::diagnostics::{Code, Diagnostic, Severity, Sink};
 use crate::driver;
+use crate::source::Sources;
 use clap::Args;
 
 #[derive(Args, Debug)]
@@ -15,8 +16,16 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
-    let mut p = open(&args.inputs);
+/// A project checked as far as it goes without costs.
+pub(super) struct Checked {
+    pub(super) sources: Sources,
+    pub(super) list: Vec<Diagnostic>,
+    /// Each job and whether it is right.
+    jobs: Vec<(String, bool)>,
+}
+
+/// Checks a project: every file, and where they are right every job.
+pub(super) fn judge(mut p: Project) -> Checked {
     let mut jobs = Vec::new();
     let clean = !p.sink.has_errors();
     for id in p.jobs.iter().filter(|_| clean) {
@@ -34,8 +43,12 @@ pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
     if clean {
         driver::check_unused(&p.program, &mut p.sink);
     }
-    let list = p.sink.finish();
-    let outcome = project::report(&p.sources, &list, common);
+    Checked { sources: p.sources, list: p.sink.finish(), jobs }
+}
+
+pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
+    let Checked { sources, list, jobs } = judge(open(&args.inputs));
+    let outcome = project::report(&sources, &list, common);
     if args.json {
         let errors = list.iter().filter(|d| d.code.info().severity == Severity::Error).count();
         let jobs: Vec<_> = jobs.iter().map(|(name, ok)| serde_json::json!({ "name": name, "ok": ok })).collect();

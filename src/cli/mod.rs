@@ -5,10 +5,13 @@
 mod build;
 mod check;
 mod explain;
+mod fix;
+mod fmt;
 mod neighbours;
 pub mod output;
 mod plan;
 mod project;
+mod replace;
 mod show;
 mod world;
 
@@ -72,6 +75,10 @@ enum Command {
     Build(build::Arguments),
     /// Show a declaration, evaluated: a device, a cluster, a model with its parameters
     Show(show::Arguments),
+    /// Lay out files: blanks, indentation, columns
+    Fmt(fmt::Arguments),
+    /// Apply the fixes that are safe
+    Fix(fix::Arguments),
     /// Explain a diagnostic code
     Explain(explain::Arguments),
 }
@@ -141,6 +148,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(Command::Plan(a)) => plan::run(&a, common),
         Some(Command::Build(a)) => build::run(&a, common),
         Some(Command::Show(a)) => show::run(&a, common),
+        Some(Command::Fmt(a)) => fmt::run(&a, common),
+        Some(Command::Fix(a)) => fix::run(&a, common),
         Some(Command::Explain(a)) => explain::run(&a, common),
     };
     if LOST.load(Ordering::Relaxed) { Outcome::Wrong.into() } else { outcome.into() }
@@ -154,6 +163,7 @@ parc checks, predicts and launches parallel layouts of machine-learning jobs.
   parc build FILE --target megatron --launcher slurm --out DIR
                                  a launch plan that the framework accepts
   parc show NAME                 a device, cluster or model of the library, evaluated
+  parc fix FILE..., fmt FILE...   apply safe fixes; lay files out
   parc explain CODE              what a diagnostic means
 
 A file to try: examples/llama3_8b.par. `parc --help` lists every option.

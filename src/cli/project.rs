@@ -6,7 +6,8 @@ use crate::driver;
 use crate::elaborate::Settings;
 use crate::hir::{DeclId, Program};
 use crate::resolve::RootFile;
-use crate::source::{MemoryWorld, Sources, Span, World};
+use crate::source::{MemoryWorld, ReadError, Sources, Span, World};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A program read from disk.
@@ -21,6 +22,11 @@ pub(super) struct Project {
 
 /// Reads the files of `inputs` and picks the jobs asked for.
 pub(super) fn open(inputs: &Inputs) -> Project {
+    open_edited(inputs, &BTreeMap::new())
+}
+
+/// The same, with other text in some of the files named: path from the root, text.
+pub(super) fn open_edited(inputs: &Inputs, edited: &BTreeMap<PathBuf, String>) -> Project {
     let mut files = inputs.files.clone();
     let mut job = inputs.job.clone();
     if job.is_none()
@@ -35,7 +41,7 @@ pub(super) fn open(inputs: &Inputs) -> Project {
     let mut sources = Sources::new();
     let mut sink = Sink::new();
     let world: Box<dyn World> = match DiskWorld::new(&folder(&files)) {
-        Ok(w) => Box::new(w),
+        Ok(w) => Box::new(Edited { disk: w, edited }),
         Err(_) => Box::new(MemoryWorld::default()),
     };
     let roots: Vec<_> = files.iter().map(|f| RootFile { shown: f.display().to_string(), path: absolute(f) }).collect();
@@ -43,6 +49,18 @@ pub(super) fn open(inputs: &Inputs) -> Project {
     let jobs = pick(&program, job.as_deref(), &mut sink);
     let settings = Settings { values: inputs.set.clone(), ..Settings::default() };
     Project { sources, program, sink, settings, jobs }
+}
+
+/// The disk with other text in some files.
+struct Edited<'a> {
+    disk: DiskWorld,
+    edited: &'a BTreeMap<PathBuf, String>,
+}
+
+impl World for Edited<'_> {
+    fn read(&self, path: &Path) -> Result<String, ReadError> {
+        self.edited.get(path).map_or_else(|| self.disk.read(path), |text| Ok(text.clone()))
+    }
 }
 
 /// The deepest folder above every file: what files may use lies in it.
@@ -62,7 +80,7 @@ fn folder(files: &[PathBuf]) -> PathBuf {
 }
 
 /// `path` from the root, links in its folder followed, so that it can be compared.
-fn absolute(path: &Path) -> PathBuf {
+pub(super) fn absolute(path: &Path) -> PathBuf {
     let name = path.file_name();
     let parent = match path.parent() {
         Some(p) if !p.as_os_str().is_empty() => p,

@@ -1,30 +1,69 @@
-//! Applies fixes to the text of one file: for tests and for a command that mends files.
+//! Applies fixes to texts: for tests and for a command that mends files.
 
 use super::{Edit, Fix};
 use crate::source::FileId;
+use std::collections::BTreeMap;
 
-/// `text`, the file `file`, after `fixes`. A fix whose edits overlap each other or an earlier fix, leave the text or
-/// cut a character is left out whole; edits of other files are ignored.
-pub fn apply(text: &str, file: FileId, fixes: &[Fix]) -> String {
-    let mut taken: Vec<&Edit> = Vec::new();
-    for fix in fixes {
-        let mut with: Vec<&Edit> = taken.clone();
-        with.extend(fix.edits.iter().filter(|e| e.span.file == file));
-        with.sort_by_key(|e| (e.span.start, e.span.end));
-        let whole = with.iter().all(|e| text.get(e.span.start as usize..e.span.end as usize).is_some());
-        if whole && with.windows(2).all(|pair| pair[0].span.end <= pair[1].span.start) {
-            taken = with;
+/// Texts after fixes.
+#[derive(Debug)]
+pub struct Applied {
+    /// The files that changed.
+    pub texts: BTreeMap<FileId, String>,
+    /// Which fixes were taken, by their place in the list.
+    pub taken: Vec<usize>,
+}
+
+/// The files after `fixes`, earlier ones first. A fix is left out whole if one of its edits overlaps one that was taken,
+/// leaves its text, cuts a character, or lies in a file for which `text` gives none.
+pub fn apply_all<'t>(fixes: &[&Fix], text: impl Fn(FileId) -> Option<&'t str>) -> Applied {
+    let mut edits: BTreeMap<(FileId, u32, u32, usize), &Edit> = BTreeMap::new();
+    let mut taken = Vec::new();
+    for (number, fix) in fixes.iter().enumerate() {
+        let keys: Vec<_> = fix.edits.iter().map(|e| (e.span.file, e.span.start, e.span.end, number)).collect();
+        let mut fits = true;
+        for (key, edit) in keys.iter().zip(&fix.edits) {
+            let (file, start, end, _) = *key;
+            let before = edits.range(..*key).next_back().is_none_or(|(k, _)| k.0 != file || k.2 <= start);
+            let after = edits.range(*key..).next().is_none_or(|(k, _)| k.0 != file || end <= k.1);
+            let whole = text(file).is_some_and(|t| t.get(start as usize..end as usize).is_some());
+            fits &= before && after && whole && edits.insert(*key, edit).is_none();
+            if !fits {
+                break;
+            }
+        }
+        if fits {
+            taken.push(number);
+        } else {
+            edits.retain(|k, _| k.3 != number);
         }
     }
-    let mut out = String::with_capacity(text.len());
-    let mut at = 0;
-    for edit in taken {
-        out.push_str(text.get(at..edit.span.start as usize).unwrap_or(""));
-        out.push_str(&edit.text);
-        at = edit.span.end as usize;
+    let mut texts: BTreeMap<FileId, String> = BTreeMap::new();
+    for file in edits.keys().map(|k| k.0) {
+        texts.entry(file).or_default();
     }
-    out.push_str(text.get(at..).unwrap_or(""));
-    out
+    for (file, out) in &mut texts {
+        let from = text(*file).unwrap_or("");
+        let mut at = 0;
+        for (_, edit) in edits.range((*file, 0, 0, 0)..=(*file, u32::MAX, u32::MAX, usize::MAX)) {
+            out.push_str(from.get(at..edit.span.start as usize).unwrap_or(""));
+            out.push_str(&edit.text);
+            at = edit.span.end as usize;
+        }
+        out.push_str(from.get(at..).unwrap_or(""));
+    }
+    Applied { texts, taken }
+}
+
+/// `text`, the file `file`, after `fixes`, as [`apply_all`] does it; edits of other files are ignored.
+pub fn apply(text: &str, file: FileId, fixes: &[Fix]) -> String {
+    let here = |f: &Fix| {
+        let edits = f.edits.iter().filter(|e| e.span.file == file).cloned().collect();
+        Fix { edits, ..f.clone() }
+    };
+    let fixes: Vec<Fix> = fixes.iter().map(here).collect();
+    let fixes: Vec<&Fix> = fixes.iter().collect();
+    let mut applied = apply_all(&fixes, |f| (f == file).then_some(text));
+    applied.texts.remove(&file).unwrap_or_else(|| text.to_owned())
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod nearest;
 pub mod render;
 mod sink;
 
-pub use apply::apply;
+pub use apply::{Applied, apply, apply_all};
 pub use codes::{CODES, Code, CodeInfo, Severity};
 pub use nearest::nearest;
 pub use sink::{Reported, Sink};

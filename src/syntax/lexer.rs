@@ -23,6 +23,8 @@ pub(super) struct Lexed {
     pub(super) docs: Vec<(u32, SmolStr)>,
     /// `//!` lines.
     pub(super) file_docs: Vec<SmolStr>,
+    /// First byte and the one past the last of every `//` comment, docs included.
+    pub(super) comments: Vec<(u32, u32)>,
 }
 
 /// The tokens of `text`; `None` where there are more than [`MAX_TOKENS`], which is reported.
@@ -61,7 +63,10 @@ impl<'a> State<'a, '_> {
     fn take(&mut self, tok: Tok, lexer: &mut logos::Lexer<'a, Tok>) {
         match tok {
             Tok::Newline => self.first = true,
-            Tok::Comment => self.comment(lexer.slice()),
+            Tok::Comment => {
+                self.out.comments.push((lexer.span().start as u32, lexer.span().end as u32));
+                self.comment(lexer.slice());
+            }
             Tok::Ident if lexer.remainder().starts_with(|c: char| !c.is_ascii() && c.is_alphanumeric()) => {
                 self.word(lexer);
             }
@@ -100,11 +105,14 @@ impl<'a> State<'a, '_> {
 
     fn push(&mut self, tok: Tok, lexer: &logos::Lexer<'a, Tok>) {
         let (start, end) = (lexer.span().start as u32, lexer.span().end as u32);
-        let docs = self.out.docs.len();
-        for doc in self.out.docs.iter_mut().skip(docs - self.pending) {
-            doc.0 = start;
+        // A doc belongs to the item after it; a comma is none.
+        if self.pending > 0 && tok != Tok::Comma {
+            let docs = self.out.docs.len();
+            for doc in self.out.docs.iter_mut().skip(docs - self.pending) {
+                doc.0 = start;
+            }
+            self.pending = 0;
         }
-        self.pending = 0;
         self.out.tokens.push(Token { tok, first: self.first, repaired: false, start, end });
         self.first = false;
     }

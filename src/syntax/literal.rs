@@ -25,7 +25,7 @@ pub(super) enum BadEscape {
 }
 
 /// The digits of a number token, and its unit (empty where it has none).
-pub(super) fn split_unit(text: &str) -> (&str, &str) {
+pub(crate) fn split_unit(text: &str) -> (&str, &str) {
     let bytes = text.as_bytes();
     let digits = |mut i: usize| {
         while bytes.get(i).is_some_and(|b| b.is_ascii_digit() || *b == b'_') {

@@ -19,7 +19,11 @@ mod report;
 mod separate;
 mod token;
 
+pub(crate) use literal::split_unit;
 pub use parse::parse;
+pub(crate) use parse::words;
+pub(crate) use separate::ends;
+pub(crate) use token::Tok;
 
 /// The parser that lalrpop makes of `grammar/parc.lalrpop`.
 #[allow(

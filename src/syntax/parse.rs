@@ -34,6 +34,31 @@ pub fn parse(sources: &Sources, file: FileId, sink: &mut Sink) -> File {
     tree
 }
 
+/// A text as the grammar reads it, and its comments: what a formatter puts on lines.
+pub(crate) struct Words {
+    /// Every token, with [`Tok::Sep`] between the items of blocks, records and sets, and between entries of the file.
+    pub(crate) tokens: Vec<Token>,
+    /// First byte and the one past the last of every comment.
+    pub(crate) comments: Vec<(u32, u32)>,
+}
+
+/// The words of a text without syntax errors.
+pub(crate) fn words(text: &str) -> Words {
+    let Some(lexed) = lexer::lex(text, FileId(0), &mut Reports::default()) else {
+        return Words { tokens: Vec::new(), comments: Vec::new() };
+    };
+    let separated = separate(&lexed.tokens);
+    let mut tokens: Vec<Token> = Vec::with_capacity(separated.tokens.len() + separated.entries.len());
+    for range in separated.entries {
+        let entry = separated.tokens.get(range).unwrap_or_default();
+        if let Some(last) = tokens.last() {
+            tokens.push(Token::missing(Tok::Sep, last.end));
+        }
+        tokens.extend_from_slice(entry);
+    }
+    Words { tokens, comments: lexed.comments }
+}
+
 /// The tree of `text`, and how many tokens the grammar was given for it, repeats included.
 fn read(text: &str, file: FileId, reports: &mut Reports) -> (File, usize) {
     if text.len() > MAX_BYTES {

@@ -72,7 +72,7 @@ pub(super) fn separate(tokens: &[Token]) -> Separated {
 }
 
 /// Whether a line break between `before` and `tok` (with `next` after it) separates.
-pub(super) fn ends(before: Tok, tok: Tok, next: Option<Tok>) -> bool {
+pub(crate) fn ends(before: Tok, tok: Tok, next: Option<Tok>) -> bool {
     let field = next == Some(Tok::Eq) && (tok.is_word() || tok == Tok::Ident);
     if before.can_end_item() {
         return !tok.continues() || (tok.is_word() && field);

@@ -7,22 +7,22 @@ use logos::Logos;
 
 /// One token where it stands.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct Token {
+pub(crate) struct Token {
     /// What it is.
-    pub(super) tok: Tok,
+    pub(crate) tok: Tok,
     /// Whether it is the first on its line.
-    pub(super) first: bool,
+    pub(crate) first: bool,
     /// Whether it was reported, or was put in where something was missing.
-    pub(super) repaired: bool,
+    pub(crate) repaired: bool,
     /// First byte.
-    pub(super) start: u32,
+    pub(crate) start: u32,
     /// One past the last byte.
-    pub(super) end: u32,
+    pub(crate) end: u32,
 }
 
 impl Token {
     /// A token that the text does not have, at byte `at`.
-    pub(super) fn missing(tok: Tok, at: u32) -> Self {
+    pub(crate) fn missing(tok: Tok, at: u32) -> Self {
         Self { tok, first: false, repaired: true, start: at, end: at }
     }
 }
@@ -32,7 +32,7 @@ macro_rules! tokens {
         /// What a token is.
         #[derive(Logos, Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
         #[logos(skip r"[ \t\r\x0c]+")]
-        pub(super) enum Tok {
+        pub(crate) enum Tok {
             $(#[token($text)] $word,)*
             $(#[token($mark)] $sign,)*
             #[regex(r"[A-Za-z_][A-Za-z0-9_]*")]
@@ -81,7 +81,7 @@ macro_rules! tokens {
 
         impl Tok {
             /// The reserved word or sign, where the token has one spelling.
-            pub(super) fn spelling(self) -> Option<&'static str> {
+            pub(crate) fn spelling(self) -> Option<&'static str> {
                 match self {
                     $(Self::$word => Some($text),)*
                     $(Self::$sign => Some($mark),)*
@@ -93,12 +93,12 @@ macro_rules! tokens {
             }
 
             /// Whether it is a reserved word.
-            pub(super) fn is_word(self) -> bool {
+            pub(crate) fn is_word(self) -> bool {
                 matches!(self, $(Self::$word)|*)
             }
 
             /// Whether `text` is reserved.
-            pub(super) fn reserved(text: &str) -> bool {
+            pub(crate) fn reserved(text: &str) -> bool {
                 matches!(text, $($text)|*)
             }
         }
@@ -128,7 +128,7 @@ tokens! {
 
 impl Tok {
     /// The declaration this keyword begins.
-    pub(super) fn kind(self) -> Option<Kind> {
+    pub(crate) fn kind(self) -> Option<Kind> {
         const KINDS: [(Tok, Kind); 19] = [
             (Tok::Fn, Kind::Fn),
             (Tok::Op, Kind::Op),
@@ -154,24 +154,24 @@ impl Tok {
     }
 
     /// Whether an item of a block may begin with this reserved word.
-    pub(super) fn begins_item(self) -> bool {
+    pub(crate) fn begins_item(self) -> bool {
         self.kind().is_some()
             || (self >= Self::Let && self <= Self::Maximize && !matches!(self, Self::Dim | Self::Param))
             || matches!(self, Self::In | Self::If)
     }
 
     /// Whether an entry of a file may begin with this reserved word.
-    pub(super) fn begins_entry(self) -> bool {
+    pub(crate) fn begins_entry(self) -> bool {
         self.kind().is_some() || matches!(self, Self::Unit | Self::Edition | Self::Use | Self::Let)
     }
 
     /// Whether it joins parts of an item and begins none: `over`, `then`, `and`.
-    pub(super) fn is_connective(self) -> bool {
+    pub(crate) fn is_connective(self) -> bool {
         self >= Self::As && self <= Self::False
     }
 
     /// Whether a line break after it may separate.
-    pub(super) fn can_end_item(self) -> bool {
+    pub(crate) fn can_end_item(self) -> bool {
         self.kind().is_some()
             || matches!(
                 self,
@@ -193,7 +193,7 @@ impl Tok {
     }
 
     /// Whether at the start of a line it carries on what the line before began.
-    pub(super) fn continues(self) -> bool {
+    pub(crate) fn continues(self) -> bool {
         match self {
             Self::Dot
             | Self::Comma
@@ -223,7 +223,7 @@ impl Tok {
     }
 
     /// The bracket that closes this one.
-    pub(super) fn closer(self) -> Option<Self> {
+    pub(crate) fn closer(self) -> Option<Self> {
         match self {
             Self::LParen => Some(Self::RParen),
             Self::LBracket => Some(Self::RBracket),
@@ -233,14 +233,14 @@ impl Tok {
     }
 
     /// Whether it closes a bracket.
-    pub(super) fn is_closer(self) -> bool {
+    pub(crate) fn is_closer(self) -> bool {
         matches!(self, Self::RParen | Self::RBracket | Self::RBrace)
     }
 }
 
 impl Token {
     /// Its place in `file`.
-    pub(super) fn span(self, file: crate::source::FileId) -> crate::source::Span {
+    pub(crate) fn span(self, file: crate::source::FileId) -> crate::source::Span {
         crate::source::Span { file, start: self.start, end: self.end }
     }
 }

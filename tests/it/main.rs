@@ -34,6 +34,8 @@ mod props;
 mod report;
 mod sample_plans;
 mod syntax;
+mod syntax_fix;
+mod syntax_format;
 mod targets_megatron;
 mod targets_output;
 mod targets_scripts;

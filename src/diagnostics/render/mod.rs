@@ -13,7 +13,7 @@ mod text;
 pub use json::{SCHEMA, json};
 pub use text::{TEXT_SHOWN, text, text_one};
 
-use super::{Diagnostic, Severity};
+use super::{Applicability, Diagnostic, Severity};
 use crate::source::Sources;
 use place::Place;
 use std::fmt::Write as _;
@@ -43,15 +43,22 @@ pub fn short(diagnostics: &[Diagnostic], sources: &Sources) -> String {
     out
 }
 
-/// The last line of a report: `3 errors, 1 warning; 2 can be fixed`. Empty for no diagnostics.
+/// The last line of a report: `3 errors, 1 warning; 2 can be fixed, 1 of them by parc fix`. Empty for no diagnostics.
 pub fn summary(diagnostics: &[Diagnostic]) -> String {
     if diagnostics.is_empty() {
         return String::new();
     }
     let fixable = diagnostics.iter().filter(|d| !d.fixes.is_empty()).count();
+    let safe = |d: &&Diagnostic| d.fixes.iter().any(|f| f.applicability == Applicability::Safe);
+    let unasked = diagnostics.iter().filter(safe).count();
     let mut out = counts(diagnostics);
     if fixable > 0 {
         let _ = write!(out, "; {fixable} can be fixed");
+    }
+    if unasked == fixable && fixable > 0 {
+        out.push_str(": parc fix");
+    } else if unasked > 0 {
+        let _ = write!(out, ", {unasked} of them by parc fix");
     }
     out.push('\n');
     out
