@@ -4,12 +4,10 @@ use super::output::{self, Edited};
 use super::plan::{Planned, plan_job};
 use super::project::{self, Project, open};
 use super::{Common, Inputs, Outcome};
-use crate::analyse::Compiled;
-use crate::diagnostics::{Applicability, Code, Diagnostic, Severity, nearest};
+use crate::diagnostics::{Code, Diagnostic, nearest};
 use crate::emit::assemble::{MAX_RANKS, Ranks};
-use crate::emit::targets::{TARGETS, TargetError, Where};
+use crate::emit::targets::{TARGETS, Where};
 use crate::emit::{evaluator, launchers, plan_json, targets};
-use crate::layout::Action;
 use crate::source::Span;
 use clap::{Args, ValueEnum};
 use std::fmt::Write as _;
@@ -19,7 +17,7 @@ use std::path::PathBuf;
 pub(super) struct Arguments {
     #[command(flatten)]
     inputs: Inputs,
-    /// The framework that runs the job: megatron
+    /// The framework that runs the job: megatron, torchtitan, deepspeed, accelerate
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
     /// What starts it: torchrun, slurm
@@ -49,51 +47,6 @@ enum Emit {
     Expressions,
     /// The code LLVM compiles of the expression graph
     LlvmIr,
-}
-
-/// Where the things a target may object to are written.
-pub(super) struct Places {
-    list: Vec<(Where, Span)>,
-    layout: Span,
-}
-
-impl Places {
-    pub(super) fn new(c: &Compiled<'_>) -> Self {
-        let field = |name: &str| c.job.places.get(name).copied().unwrap_or(c.job.span);
-        let layout = &c.job.layout;
-        let mut list = vec![
-            (Where::Model, field("model")),
-            (Where::Cluster, field("cluster")),
-            (Where::Layout, field("layout")),
-            (Where::Batch, field("batch")),
-            (Where::Sequence, field("sequence")),
-            (Where::Precision, field("precision")),
-            (Where::Optimizer, field("optimizer")),
-        ];
-        list.extend(layout.mesh_span.map(|s| (Where::Mesh, s)));
-        list.extend(layout.axes.iter().map(|a| (Where::Axis(a.name.clone()), a.span)));
-        let shard = layout.rules.iter().find(|r| match &r.action {
-            Action::Shard { dims, .. } => {
-                dims.iter().any(|d| c.job.ops.dims.iter().any(|x| x.data.is_none() && x.name == *d))
-            }
-            Action::Replicate { .. } => false,
-        });
-        list.extend(shard.map(|r| (Where::Shard, r.span)));
-        list.extend(layout.attention.first().map(|a| (Where::Attention, a.span)));
-        list.extend(layout.stores.iter().map(|s| (Where::Store(s.class.name().into()), s.span)));
-        list.extend(layout.overlaps.iter().map(|o| (Where::Overlap(o.comm.name()), o.span)));
-        list.extend(layout.recompute.first().map(|r| (Where::Recompute, r.span)));
-        list.extend(layout.pads.iter().map(|p| (Where::Pad(p.dim.clone()), p.span)));
-        if let Some(p) = &c.job.pipeline {
-            list.push((Where::Schedule, p.schedule_span));
-            list.push((Where::Split, p.split_span));
-        }
-        Self { list, layout: field("layout") }
-    }
-
-    fn span(&self, at: &Where) -> Span {
-        self.list.iter().find(|(w, _)| w == at).map_or(self.layout, |(_, s)| *s)
-    }
 }
 
 pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
@@ -197,13 +150,7 @@ fn launch(p: &mut Project, args: &Arguments) -> Option<String> {
         Ok(program) => program,
         Err(list) => {
             for e in list {
-                let at = places.span(&e.at);
-                let at_mesh = matches!(e.at, Where::Mesh);
-                let instead = e.instead.as_deref().map(|text| match reordered(p.sources.snippet(at), text) {
-                    Some(mesh) if at_mesh => mesh,
-                    _ => text.to_string(),
-                });
-                p.sink.error(cannot(&e, target.title, at, instead));
+                p.sink.error(places.diagnostic(&e, target.title, &plan, &p.sources));
             }
             return None;
         }
@@ -265,32 +212,4 @@ fn unknown(what: &str, name: Option<&str>, known: &[&str], span: Span) -> Diagno
         Some(near) => d.help(format!("`--{what} {near}` exists")),
         None => d.help(format!("one of {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", "))),
     }
-}
-
-/// The mesh as it is written, its axes in the order of `wanted`, another mesh of the same axes.
-fn reordered(written: &str, wanted: &str) -> Option<String> {
-    let inner = |text: &str| -> Option<Vec<String>> {
-        let (_, rest) = text.split_once('[')?;
-        let list = rest.strip_suffix(']')?;
-        (!list.contains(['(', '[', '\n'])).then(|| list.split(',').map(|d| d.trim().to_string()).collect())
-    };
-    let name = |def: &str| def.split('=').next().map(|n| n.trim().to_string());
-    let defs = inner(written)?;
-    let order: Option<Vec<String>> =
-        inner(wanted)?.iter().map(|axis| defs.iter().find(|d| name(d) == name(axis)).cloned()).collect();
-    Some(format!("mesh [{}]", order?.join(", ")))
-}
-
-fn cannot(e: &TargetError, title: &str, span: Span, instead: Option<String>) -> Diagnostic {
-    let mut d =
-        Diagnostic::new(Code::TargetCannot, format!("{title} cannot run this: {}", e.what), span, "not in this target");
-    d = d.note(e.why.clone());
-    if let Some(instead) = instead {
-        d = d.fix(format!("write `{instead}`"), span, instead, Applicability::Unsure);
-    }
-    if !e.able.is_empty() {
-        d = d.help(format!("{} can", e.able.join(", ")));
-    }
-    debug_assert_eq!(d.code.info().severity, Severity::Error);
-    d
 }

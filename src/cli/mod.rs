@@ -3,6 +3,7 @@
 //! Exit codes: 0 all is well, 1 there are errors, 2 a job does not fit or a claim of it fails.
 
 mod build;
+mod cannot;
 mod check;
 mod explain;
 mod fix;

@@ -28,7 +28,7 @@ pub(super) struct Planned {
     pub(super) plan: Plan,
     pub(super) neighbours: Vec<Neighbour>,
     /// Places diagnostics of a target point to.
-    pub(super) places: super::build::Places,
+    pub(super) places: super::cannot::Places,
 }
 
 pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
@@ -72,7 +72,7 @@ pub(super) fn plan_job(p: &mut Project, id: DeclId, ranks: Ranks) -> Option<Plan
         sink.error(d);
     }
     let plan = assemble::plan(&mut compiled, program, sources, settings, &verdicts, ranks);
-    let places = super::build::Places::new(&compiled);
+    let places = super::cannot::Places::new(&compiled, &p.sources);
     Some(Planned { plan, neighbours: found.into_iter().map(|f| f.shown).collect(), places })
 }
 

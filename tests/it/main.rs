@@ -36,6 +36,7 @@ mod sample_plans;
 mod syntax;
 mod syntax_fix;
 mod syntax_format;
+mod targets_files;
 mod targets_megatron;
 mod targets_output;
 mod targets_scripts;

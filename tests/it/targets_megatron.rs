@@ -6,7 +6,7 @@
 use crate::megatron_rules::{self as rules, LLAMA3_8B};
 use crate::sample_plans::*;
 use parc::emit::plan::{Plan, RecomputeInfo, RecomputePart};
-use parc::emit::targets::{self, Program, TargetError, Where};
+use parc::emit::targets::{self, Instead, Program, TargetError, Where};
 use std::collections::BTreeSet;
 
 fn program(plan: &Plan) -> Result<Program, Vec<TargetError>> {
@@ -154,7 +154,7 @@ fn context_parallelism_and_its_methods() {
         plan.layout.stored.insert("state", vec!["dp".into()]);
         let error = error(&plan);
         assert_eq!(error.at, Where::Store("state".into()));
-        assert_eq!(error.instead.as_deref(), Some("store state over [dp, cp]"));
+        assert_eq!(error.instead, Some(Instead::Text("store state over [dp, cp]".into())));
     }
 }
 
@@ -238,7 +238,7 @@ fn a_rank_order_megatron_lacks_names_the_mesh_it_has() {
     let mut plan = with_mesh(mesh, &[16, 16]);
     plan.layout.context_method = Some("ring");
     let error = error(&plan);
-    assert_eq!((error.at, error.instead.as_deref()), (Where::Mesh, Some("mesh [pp, dp, cp, tp]")));
+    assert_eq!((error.at, error.instead), (Where::Mesh, Some(Instead::Text("mesh [pp, dp, cp, tp]".into()))));
     // Axes of one rank are in no order.
     let mesh: Mesh = &[("tp", 1, Tensor), ("pp", 2, Pipeline), ("dp", 8, Data)];
     check(&with_mesh(mesh, &[16, 16]));

@@ -48,6 +48,7 @@ impl Launcher {
     pub fn artifacts(&self, plan: &Plan, program: &Program) -> Result<Artifacts, String> {
         let (nodes, per_node) = nodes(plan)?;
         let mut artifacts = (self.artifacts)(&Job { plan, program, nodes, per_node });
+        artifacts.extend(program.files.clone());
         artifacts.insert(PLAN_FILE.into(), Artifact::text(plan_json(plan)));
         Ok(artifacts)
     }

@@ -1,8 +1,8 @@
-//! `launch.sh`: torchrun with static rendezvous, so that ranks are numbered as the plan numbers them.
+//! `launch.sh`: the processes of one node, with static rendezvous so that ranks are numbered as the plan numbers them.
 
 use super::Job;
-use crate::emit::shell::{comment, quote, words};
-use crate::emit::targets::Section;
+use crate::emit::shell::{comment, quote};
+use crate::emit::targets::{Entry, Section, Starter, Word};
 use crate::emit::{Artifact, Artifacts};
 use std::fmt::Write;
 
@@ -25,13 +25,24 @@ fn script(job: &Job) -> String {
         s += "#   NODE_RANK     number of this node, from 0 (under Slurm: SLURM_NODEID)\n";
     }
     s += "#   MASTER_PORT   a free port of the first node; 29500 if unset\n";
-    let _ = writeln!(s, "#   {:<13} folder of {}; the present folder if unset", job.program.home, job.program.script);
-    s += "# Further arguments are passed on, after all others.\nset -euo pipefail\n";
-    s += "\n# ---- Edit here: what the plan leaves open ----------------------------------------\n";
-    for section in &job.program.editable {
-        array(&mut s, section);
+    match job.program.entry {
+        Entry::Script { home, file } => {
+            let _ = writeln!(s, "#   {home:<13} folder of {file}; the present folder if unset");
+        }
+        Entry::Yours => s += "#   TRAIN_SCRIPT  your training script; train.py of the present folder if unset\n",
+        Entry::Module(_) => {}
     }
-    s += "# ---- End of what to edit ----------------------------------------------------------\n";
+    s += "# Further arguments are passed on, after all others.\nset -euo pipefail\n";
+    if !job.program.files.is_empty() {
+        s += "\n# The files beside this script.\nfolder=$(cd -- \"$(dirname -- \"${BASH_SOURCE[0]}\")\" && pwd)\n";
+    }
+    if !job.program.editable.is_empty() {
+        s += "\n# ---- Edit here: what the plan leaves open ----------------------------------------\n";
+        for section in &job.program.editable {
+            array(&mut s, section);
+        }
+        s += "# ---- End of what to edit ----------------------------------------------------------\n";
+    }
     s += "\n# What follows comes from the plan. To change it, change the layout and build again.\n";
     for section in &job.program.derived {
         array(&mut s, section);
@@ -41,19 +52,39 @@ fn script(job: &Job) -> String {
     for (name, value) in &job.program.environment {
         let _ = writeln!(s, "export {name}={}", quote(value));
     }
+    if matches!(job.program.entry, Entry::Module(_)) && !job.program.files.is_empty() {
+        s += "export PYTHONPATH=$folder${PYTHONPATH:+:$PYTHONPATH}\n";
+    }
     s.push('\n');
     if nodes > 1 {
         s += FIND_NODE;
     } else {
         s += "node_rank=0\nmaster=${MASTER_ADDR:-127.0.0.1}\n";
     }
-    let _ = write!(
-        s,
-        "\nexec torchrun \\\n  --nnodes {nodes} --nproc-per-node {per_node} \\\n  --node-rank \"$node_rank\" \
-         --master-addr \"$master\" --master-port \"${{MASTER_PORT:-29500}}\" \\\n  \"${{{}:-.}}\"/{} \\\n",
-        job.program.home,
-        quote(job.program.script)
-    );
+    s.push('\n');
+    let port = "${MASTER_PORT:-29500}";
+    match job.program.starter {
+        Starter::Torchrun => {
+            let _ = write!(
+                s,
+                "exec torchrun \\\n  --nnodes {nodes} --nproc-per-node {per_node} \\\n  --node-rank \"$node_rank\" \
+                 --master-addr \"$master\" --master-port \"{port}\" \\\n  "
+            );
+        }
+        Starter::Accelerate(config) => {
+            let _ = write!(
+                s,
+                "exec accelerate launch \\\n  --config_file \"$folder\"/{} \\\n  --machine_rank \"$node_rank\" \
+                 --main_process_ip \"$master\" --main_process_port \"{port}\" \\\n  ",
+                quote(config)
+            );
+        }
+    }
+    let _ = match job.program.entry {
+        Entry::Script { home, file } => writeln!(s, "\"${{{home}:-.}}\"/{} \\", quote(file)),
+        Entry::Module(module) => writeln!(s, "-m {} \\", quote(module)),
+        Entry::Yours => writeln!(s, "\"${{TRAIN_SCRIPT:-train.py}}\" \\"),
+    };
     for section in job.program.derived.iter().chain(&job.program.editable) {
         let _ = writeln!(s, "  \"${{{}[@]}}\" \\", name(section));
     }
@@ -75,7 +106,7 @@ pub(super) fn header(job: &Job, purpose: &str) -> String {
         plan.cluster.devices,
         comment(&plan.cluster.device)
     );
-    let _ = writeln!(s, "# Target:  {} {}, {}", program.target, program.version, program.script);
+    let _ = writeln!(s, "# Target:  {} {}, {}", program.target, program.version, program.entry.name());
     let _ = writeln!(s, "# Written by parc {}; the whole plan is in plan.json.", comment(&plan.compiler));
     s
 }
@@ -107,8 +138,11 @@ fn array(s: &mut String, section: &Section) {
     let _ = writeln!(s, "{}=(", name(section));
     for option in &section.options {
         let _ = write!(s, "  {}", quote(option.flag));
-        if !option.values.is_empty() {
-            let _ = write!(s, " {}", words(&option.values));
+        for value in &option.values {
+            let _ = match value {
+                Word::Text(text) => write!(s, " {}", quote(text)),
+                Word::Beside(file) => write!(s, " \"$folder\"/{}", quote(file)),
+            };
         }
         s.push('\n');
     }

@@ -1,4 +1,4 @@
-//! Launch targets: from a plan to the command line of a framework, or every reason why it cannot run it.
+//! Launch targets: from a plan to what a framework is started with, or every reason why it cannot run it.
 //!
 //! To add a target:
 //! 1. write `targets/NAME/mod.rs` with `pub(super) fn program(&Plan) -> Result<Program, Vec<TargetError>>`;
@@ -7,9 +7,17 @@
 //! 4. add a line to [`TARGETS`];
 //! 5. add to `tests/it` a checker built from the framework's own rules, not from the target's code.
 
+pub mod accelerate;
+pub mod deepspeed;
 pub mod megatron;
+mod reasons;
+mod sizes;
+pub mod torchtitan;
 
+use super::Artifacts;
 use super::plan::Plan;
+use reasons::Reasons;
+use sizes::Sizes;
 
 /// A framework that can be launched.
 #[derive(Debug)]
@@ -25,42 +33,101 @@ pub struct Target {
 }
 
 /// Every target, in the order of help texts.
-pub static TARGETS: &[Target] = &[Target {
-    name: megatron::NAME,
-    title: "Megatron-LM, pretrain_gpt.py",
-    version: megatron::VERSION,
-    program: megatron::program,
-}];
+pub static TARGETS: &[Target] = &[
+    Target {
+        name: megatron::NAME,
+        title: "Megatron-LM, pretrain_gpt.py",
+        version: megatron::VERSION,
+        program: megatron::program,
+    },
+    Target {
+        name: torchtitan::NAME,
+        title: "torchtitan, a configuration module",
+        version: torchtitan::VERSION,
+        program: torchtitan::program,
+    },
+    Target {
+        name: deepspeed::NAME,
+        title: "DeepSpeed, its JSON configuration",
+        version: deepspeed::VERSION,
+        program: deepspeed::program,
+    },
+    Target {
+        name: accelerate::NAME,
+        title: "Hugging Face accelerate, FSDP2 and ND-parallel",
+        version: accelerate::VERSION,
+        program: accelerate::program,
+    },
+];
 
 /// The target of this name.
 pub fn find(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|t| t.name == name)
 }
 
-/// A command line for every process of a job, ready for a launcher.
+/// What every process of a job is started with, ready for a launcher.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Program {
     /// The target.
     pub target: &'static str,
     /// Its pinned version.
     pub version: &'static str,
-    /// The script every process runs, relative to `home`.
-    pub script: &'static str,
-    /// Environment variable that names the framework's folder.
-    pub home: &'static str,
+    /// What starts the processes of a node.
+    pub starter: Starter,
+    /// What every process runs.
+    pub entry: Entry,
     /// Environment the framework needs, in order.
     pub environment: Vec<(String, String)>,
     /// What follows from the plan; changing it makes the plan wrong.
     pub derived: Vec<Section>,
     /// What the plan leaves open: data, tokenizer, learning rate. A person edits it.
     pub editable: Vec<Section>,
+    /// Files the framework reads, beside the scripts.
+    pub files: Artifacts,
+}
+
+/// What starts the processes of a node, each with its rank.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Starter {
+    /// `torchrun` with static rendezvous.
+    Torchrun,
+    /// `accelerate launch` with this configuration file.
+    Accelerate(&'static str),
+}
+
+/// What a process runs.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Entry {
+    /// A script of the framework, below the folder that the environment variable `home` names.
+    Script {
+        /// The environment variable.
+        home: &'static str,
+        /// The script.
+        file: &'static str,
+    },
+    /// A module of an installed package, which can import the files beside the scripts.
+    Module(&'static str),
+    /// A training script of the user's own, named by `TRAIN_SCRIPT`.
+    Yours,
+}
+
+impl Entry {
+    /// What it is, for a comment.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Script { file, .. } => file,
+            Self::Module(module) => module,
+            Self::Yours => "a training script of yours",
+        }
+    }
 }
 
 impl Program {
-    /// Every argument in order.
+    /// Every argument in order; a file beside the scripts by its name.
     pub fn arguments(&self) -> Vec<String> {
         let options = self.derived.iter().chain(&self.editable).flat_map(|s| &s.options);
-        options.flat_map(|o| std::iter::once(o.flag.to_owned()).chain(o.values.clone())).collect()
+        let values = |o: &CliOption| o.values.iter().map(|v| v.text().to_owned()).collect::<Vec<_>>();
+        options.flat_map(|o| std::iter::once(o.flag.to_owned()).chain(values(o))).collect()
     }
 }
 
@@ -79,7 +146,32 @@ pub struct CliOption {
     /// `--num-layers`.
     pub flag: &'static str,
     /// Its values; none for a switch.
-    pub values: Vec<String>,
+    pub values: Vec<Word>,
+}
+
+/// A value of an option.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Word {
+    /// As it stands.
+    Text(String),
+    /// The path of a file beside the scripts.
+    Beside(&'static str),
+}
+
+impl Word {
+    /// The text, or the file's name.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Beside(file) => file,
+        }
+    }
+}
+
+impl From<String> for Word {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
 }
 
 /// Why a target cannot run a plan.
@@ -93,10 +185,19 @@ pub struct TargetError {
     pub why: String,
     /// The place in the job or its layout.
     pub at: Where,
-    /// What to write instead, in the language, if there is one thing: `mesh [pp, dp, cp, tp]`.
-    pub instead: Option<String>,
+    /// What to write instead, if there is one thing.
+    pub instead: Option<Instead>,
     /// Frameworks that can do it, whether or not `parc` writes plans for them yet.
     pub able: &'static [&'static str],
+}
+
+/// What a target could run instead.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Instead {
+    /// This text, in the language, in place of what the error is about: `mesh [pp, dp, cp, tp]`.
+    Text(String),
+    /// A mesh axis of this many ranks.
+    Axis(String, u64),
 }
 
 /// What of a job an error is about; the caller knows the lines.
@@ -124,6 +225,8 @@ pub enum Where {
     Recompute,
     /// `pad` of this dimension.
     Pad(String),
+    /// The `pipeline` item.
+    Pipeline,
     /// `schedule` of the pipeline.
     Schedule,
     /// `split` of the pipeline.

@@ -1,10 +1,10 @@
 //! What of a model, batch and precision Megatron cannot do.
 
-use super::{Errors, Sizes, Where};
+use super::{Reasons, Sizes, Where};
 use crate::emit::plan::{DecoderInfo, Plan};
 
 /// Refuses models outside the decoder family and widths that tensor ranks do not divide.
-pub(super) fn model(plan: &Plan, sizes: &Sizes, errors: &mut Errors) {
+pub(super) fn model(plan: &Plan, sizes: &Sizes, errors: &mut Reasons) {
     let Some(d) = &plan.model.decoder else {
         let reason = plan.model.decoder_reason.as_deref().unwrap_or("its operations differ");
         let what = format!("model `{}` is not a decoder of the common family: {reason}", plan.model.name);
@@ -73,7 +73,7 @@ pub(super) fn vocab_multiple(rows: u64, padded: u64, tp: u64) -> u64 {
 }
 
 /// Refuses batches that are not whole microbatches, and sequences that do not split.
-pub(super) fn batch(plan: &Plan, sizes: &Sizes, errors: &mut Errors) {
+pub(super) fn batch(plan: &Plan, sizes: &Sizes, errors: &mut Reasons) {
     let t = &plan.training;
     let ranks = [sizes.tp, sizes.cp, sizes.dp, sizes.pp].into_iter().try_fold(1_u64, u64::checked_mul);
     if ranks != Some(plan.cluster.devices) {
@@ -108,7 +108,7 @@ pub(super) fn batch(plan: &Plan, sizes: &Sizes, errors: &mut Errors) {
 pub(super) type CpMethod = Option<&'static str>;
 
 /// The `--cp-comm-type` of the plan; the inner option is empty without context parallelism.
-pub(super) fn attention(plan: &Plan, sizes: &Sizes, errors: &mut Errors) -> Option<CpMethod> {
+pub(super) fn attention(plan: &Plan, sizes: &Sizes, errors: &mut Reasons) -> Option<CpMethod> {
     if sizes.cp == 1 {
         return Some(None);
     }
@@ -137,7 +137,7 @@ pub(super) fn attention(plan: &Plan, sizes: &Sizes, errors: &mut Errors) -> Opti
 }
 
 /// Refuses dtypes and optimizers `pretrain_gpt.py` cannot be told.
-pub(super) fn precision(plan: &Plan, errors: &mut Errors) {
+pub(super) fn precision(plan: &Plan, errors: &mut Reasons) {
     let dtype = |class: &str| plan.training.precision.get(class).map_or("", String::as_str);
     let main = dtype("param");
     if !matches!(main, "bf16" | "fp16" | "fp32") {

@@ -5,10 +5,11 @@ use super::memory::Recompute;
 use super::order::Order;
 use super::split::Layers;
 use super::{Chosen, NAME, VERSION};
-use crate::emit::targets::{CliOption, Program, Section};
+use crate::emit::Artifacts;
+use crate::emit::targets::{CliOption, Entry, Program, Section, Starter, Word};
 
 /// The values of an option: `None` leaves it out, no values make it a switch.
-type Values = Option<Vec<String>>;
+type Values = Option<Vec<Word>>;
 
 /// An option and where its values come from.
 type Field = (&'static str, fn(&Chosen) -> Values);
@@ -89,7 +90,7 @@ const MEMORY: &[Field] = &[
     ("--recompute-method", |c| one_if(c.memory.recompute == Recompute::Full, "uniform")),
     ("--recompute-num-layers", |c| one_if(c.memory.recompute == Recompute::Full, 1)),
     ("--recompute-modules", |c| match &c.memory.recompute {
-        Recompute::Modules(modules) => Some(modules.iter().map(ToString::to_string).collect()),
+        Recompute::Modules(modules) => Some(modules.iter().map(|m| Word::Text((*m).to_owned())).collect()),
         Recompute::None | Recompute::Full => None,
     }),
 ];
@@ -126,8 +127,8 @@ pub(super) fn program(chosen: &Chosen) -> Program {
     Program {
         target: NAME,
         version: VERSION,
-        script: "pretrain_gpt.py",
-        home: "MEGATRON_HOME",
+        starter: Starter::Torchrun,
+        entry: Entry::Script { home: "MEGATRON_HOME", file: "pretrain_gpt.py" },
         // Tensor and context parallelism overlap rightly only when kernels start in the order they are issued.
         environment: vec![("CUDA_DEVICE_MAX_CONNECTIONS".into(), "1".into())],
         derived: vec![
@@ -137,6 +138,7 @@ pub(super) fn program(chosen: &Chosen) -> Program {
             section("batch and precision", TRAINING),
         ],
         editable: vec![section("data and learning rate", OPEN)],
+        files: Artifacts::new(),
     }
 }
 
@@ -146,12 +148,12 @@ fn dtype<'a>(c: &'a Chosen, class: &str) -> &'a str {
 
 #[expect(clippy::unnecessary_wraps, clippy::needless_pass_by_value, reason = "keeps the table plain")]
 fn one(value: impl ToString) -> Values {
-    Some(vec![value.to_string()])
+    Some(vec![value.to_string().into()])
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "keeps the table plain")]
 fn one_if(said: bool, value: impl ToString) -> Values {
-    said.then(|| vec![value.to_string()])
+    said.then(|| vec![value.to_string().into()])
 }
 
 fn switch(on: bool) -> Values {

@@ -1,6 +1,6 @@
 //! What Megatron shards at rest, hides behind compute and recomputes.
 
-use super::{Errors, Sizes, Where};
+use super::{Reasons, Sizes, Where};
 use crate::emit::plan::{AxisRole, Plan, RecomputeInfo, RecomputePart};
 
 /// How memory and overlap are said.
@@ -28,8 +28,8 @@ pub(super) enum Recompute {
 }
 
 /// The plan's choices in Megatron's words.
-pub(super) fn of(plan: &Plan, sizes: &Sizes, errors: &mut Errors) -> Option<Memory> {
-    let before = errors.0.len();
+pub(super) fn of(plan: &Plan, sizes: &Sizes, errors: &mut Reasons) -> Option<Memory> {
+    let before = errors.count();
     let optimizer_instances = state(plan, errors);
     unsharded(plan, errors);
     let layout = &plan.layout;
@@ -41,11 +41,11 @@ pub(super) fn of(plan: &Plan, sizes: &Sizes, errors: &mut Errors) -> Option<Memo
         errors.add(Where::Overlap("gather"), what, why).instead("overlap [gather, reduce]");
     }
     let recompute = recompute(plan, errors);
-    (errors.0.len() == before).then_some(Memory { optimizer_instances, overlap_reduce, overlap_gather, recompute })
+    (errors.count() == before).then_some(Memory { optimizer_instances, overlap_reduce, overlap_gather, recompute })
 }
 
 /// How many copies of the optimizer state there are, where it is sharded.
-fn state(plan: &Plan, errors: &mut Errors) -> Option<u64> {
+fn state(plan: &Plan, errors: &mut Reasons) -> Option<u64> {
     let layout = &plan.layout;
     let state = layout.stored.get("state").filter(|axes| !axes.is_empty());
     let master = layout.stored.get("master").filter(|axes| !axes.is_empty());
@@ -82,7 +82,7 @@ fn state(plan: &Plan, errors: &mut Errors) -> Option<u64> {
 }
 
 /// Reports classes that this target cannot shard at rest.
-fn unsharded(plan: &Plan, errors: &mut Errors) {
+fn unsharded(plan: &Plan, errors: &mut Reasons) {
     let splits =
         |axes: &Vec<String>| axes.iter().any(|name| plan.layout.axes.iter().any(|a| a.name == *name && a.size > 1));
     for (class, axes) in &plan.layout.stored {
@@ -102,7 +102,7 @@ fn unsharded(plan: &Plan, errors: &mut Errors) {
 /// Megatron's name for a region, by the end of its path.
 const MODULES: &[(&str, &str)] = &[("attention.core", "core_attn"), ("mlp", "mlp")];
 
-fn recompute(plan: &Plan, errors: &mut Errors) -> Recompute {
+fn recompute(plan: &Plan, errors: &mut Reasons) -> Recompute {
     let (parts, other) = match &plan.layout.recompute {
         RecomputeInfo::None => return Recompute::None,
         RecomputeInfo::Full => return Recompute::Full,

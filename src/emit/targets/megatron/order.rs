@@ -1,6 +1,6 @@
 //! How Megatron numbers ranks: tp, cp, dp, pp from fastest to slowest, or tp, cp, pp, dp with one switch.
 
-use super::{Errors, Where};
+use super::{Reasons, Where};
 use crate::emit::plan::{AxisInfo, AxisRole, Plan};
 
 /// Which of the two orders a mesh is.
@@ -13,7 +13,7 @@ pub(super) enum Order {
 }
 
 /// The order of the plan's mesh. Axes of one rank are in no order; several axes of one role must be neighbours.
-pub(super) fn of(plan: &Plan, errors: &mut Errors) -> Option<Order> {
+pub(super) fn of(plan: &Plan, errors: &mut Reasons) -> Option<Order> {
     let mut axes: Vec<&AxisInfo> = plan.layout.axes.iter().filter(|a| a.size > 1).collect();
     axes.sort_by_key(|a| a.stride);
     if let Some(idle) = axes.iter().find(|a| a.role == AxisRole::Idle) {

@@ -1,6 +1,6 @@
 //! How Megatron cuts the model into stages and orders their work.
 
-use super::{Errors, Sizes, Where};
+use super::{Reasons, Sizes, Where};
 use crate::emit::plan::Plan;
 use std::fmt::Write;
 
@@ -41,8 +41,8 @@ pub(super) enum Layers {
 }
 
 /// The plan's pipeline, or the reasons why Megatron has none like it.
-pub(super) fn of(plan: &Plan, sizes: &Sizes, errors: &mut Errors) -> Option<Split> {
-    let before = errors.0.len();
+pub(super) fn of(plan: &Plan, sizes: &Sizes, errors: &mut Reasons) -> Option<Split> {
+    let before = errors.count();
     let virtual_stages = plan.pipeline.chunks_per_rank.max(1);
     if sizes.pp <= 1 {
         if virtual_stages > 1 {
@@ -66,11 +66,11 @@ pub(super) fn of(plan: &Plan, sizes: &Sizes, errors: &mut Errors) -> Option<Spli
     let layers = chunk_layers(plan, sizes, virtual_stages, errors)?;
     let layers = spell(&layers, sizes.pp as usize, virtual_stages);
     let exposed_p2p = !overlap && virtual_stages > 1;
-    (errors.0.len() == before).then_some(Split { virtual_stages, group, exposed_p2p, layers })
+    (errors.count() == before).then_some(Split { virtual_stages, group, exposed_p2p, layers })
 }
 
 /// Checks the schedule; the microbatch group of interleaving, where it is not the number of stages.
-fn schedule(plan: &Plan, sizes: &Sizes, virtual_stages: u64, errors: &mut Errors) -> Option<u64> {
+fn schedule(plan: &Plan, sizes: &Sizes, virtual_stages: u64, errors: &mut Reasons) -> Option<u64> {
     let pipeline = &plan.pipeline;
     let name = pipeline.schedule.as_str();
     if name != "one_f_one_b" && name != "interleaved" {
@@ -107,7 +107,7 @@ fn schedule(plan: &Plan, sizes: &Sizes, virtual_stages: u64, errors: &mut Errors
 }
 
 /// Layers of every chunk in model order, when the chunks go round the ranks.
-fn chunk_layers(plan: &Plan, sizes: &Sizes, virtual_stages: u64, errors: &mut Errors) -> Option<Vec<u64>> {
+fn chunk_layers(plan: &Plan, sizes: &Sizes, virtual_stages: u64, errors: &mut Reasons) -> Option<Vec<u64>> {
     let chunks = &plan.pipeline.chunks;
     let round = chunks.iter().enumerate().all(|(i, c)| c.stage == i as u64 % sizes.pp);
     if !round || sizes.pp.checked_mul(virtual_stages) != Some(chunks.len() as u64) {

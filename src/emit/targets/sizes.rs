@@ -1,0 +1,44 @@
+//! Degrees of parallelism, as frameworks count them.
+
+use crate::emit::plan::{AxisInfo, AxisRole, Plan};
+
+/// Products over the mesh axes of each role.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Sizes {
+    pub(super) tp: u64,
+    pub(super) cp: u64,
+    pub(super) dp: u64,
+    pub(super) pp: u64,
+}
+
+impl Sizes {
+    pub(super) fn of(plan: &Plan) -> Self {
+        let product = |role| {
+            let axes = plan.layout.axes.iter().filter(|a| a.role == role);
+            axes.fold(1_u64, |n, a| n.saturating_mul(a.size.max(1)))
+        };
+        Self {
+            tp: product(AxisRole::Tensor),
+            cp: product(AxisRole::Context),
+            dp: product(AxisRole::Data),
+            pp: product(AxisRole::Pipeline),
+        }
+    }
+
+    /// Ranks over which gradients are summed.
+    pub(super) fn gradient_group(self) -> u64 {
+        self.dp.saturating_mul(self.cp)
+    }
+}
+
+/// Axes of more than one rank, fastest first.
+pub(super) fn axes(plan: &Plan) -> Vec<&AxisInfo> {
+    let mut axes: Vec<_> = plan.layout.axes.iter().filter(|a| a.size > 1).collect();
+    axes.sort_by_key(|a| a.stride);
+    axes
+}
+
+/// `[pp, dp, tp]`.
+pub(super) fn listed<'a>(axes: impl IntoIterator<Item = &'a AxisInfo>) -> String {
+    format!("[{}]", axes.into_iter().map(|a| a.name.as_str()).collect::<Vec<_>>().join(", "))
+}
