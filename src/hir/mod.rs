@@ -36,7 +36,7 @@ pub struct Module {
     pub scope: IndexMap<SmolStr, Binding>,
     /// Whether it belongs to the standard library.
     pub std: bool,
-    /// The library's group it belongs to: `hardware` of `std/hardware/nvidia.par`.
+    /// The library's group it belongs to: `hardware` of `std/hardware/hosts.par`.
     pub group: Option<SmolStr>,
 }
 

@@ -11,7 +11,7 @@ const PRELUDE: &[&str] = &["hardware", "models", "blocks", "layouts", "schedules
 
 /// The index.
 pub(super) struct Library {
-    /// Group (`hardware`) to name to file (`hardware/nvidia.par`).
+    /// Group (`hardware`) to name to file (`hardware/hosts.par`).
     groups: IndexMap<SmolStr, IndexMap<SmolStr, String>>,
 }
 

@@ -78,7 +78,7 @@ impl<T> Spanned<T> {
 /// The text of one file and its name as the user gave it.
 #[derive(Debug)]
 pub struct SourceFile {
-    /// The path the user gave, or `std/hardware/nvidia.par` for the standard library.
+    /// The path the user gave, or `std/hardware/hosts.par` for the standard library.
     pub name: String,
     /// The whole text.
     pub text: String,

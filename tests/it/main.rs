@@ -20,6 +20,7 @@ mod explain;
 mod files;
 mod fuzz;
 mod hand;
+mod hardware;
 mod llama;
 mod megatron_examples;
 mod megatron_rules;
