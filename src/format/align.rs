@@ -8,6 +8,9 @@ use super::cursor::Cursor;
 use crate::syntax::Tok;
 use std::collections::BTreeMap;
 
+/// Columns by which marks of items with the same first word may differ and still be lined up.
+const NEAR: usize = 12;
+
 /// An item that begins a line.
 #[derive(Copy, Clone)]
 struct Row {
@@ -32,9 +35,9 @@ pub(super) fn columns(bits: &mut [Bit<'_>]) {
                 .collect::<Vec<_>>()
             {
                 if bits_word(bits, run[0]).is_some() {
-                    line_up(bits, &run, |bits, row| mark(bits, row, Tok::Eq));
+                    line_up_near(bits, &run, |bits, row| mark(bits, row, Tok::Eq));
                 }
-                line_up(bits, &run, short_block);
+                line_up_near(bits, &run, short_block);
             }
         }
     }
@@ -111,6 +114,20 @@ fn short_block(bits: &[Bit<'_>], row: Row) -> Option<usize> {
     let brace = mark(bits, row, Tok::LBrace)?;
     let fits = row.indent + width(bits, row.from, row.to) <= WIDTH;
     (bits[brace].partner < row.to && !bits[brace].tight && fits).then_some(brace)
+}
+
+/// Lines up the marked bits of rows, apart where one is much longer than the next.
+fn line_up_near(bits: &mut [Bit<'_>], rows: &[Row], marked: impl Fn(&[Bit<'_>], Row) -> Option<usize>) {
+    let ends: Vec<(Row, Option<usize>)> =
+        rows.iter().map(|r| (*r, marked(bits, *r).map(|m| width(bits, r.from, m)))).collect();
+    let near = |a: &(Row, Option<usize>), b: &(Row, Option<usize>)| match (a.1, b.1) {
+        (Some(a), Some(b)) => a.abs_diff(b) <= NEAR,
+        _ => false,
+    };
+    for run in ends.chunk_by(near) {
+        let run: Vec<Row> = run.iter().map(|r| r.0).collect();
+        line_up(bits, &run, &marked);
+    }
 }
 
 /// Lines up the marked bits of `rows`, if one of them was set apart and no line becomes too long.

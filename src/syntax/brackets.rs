@@ -4,6 +4,7 @@
 //! a declaration at the start of a line ends what is open, and a `}` belongs to the `{` whose line is indented like it.
 
 use super::errors;
+use super::openers::{column_of, supply};
 use super::report::Reports;
 use super::separate::ends;
 use super::token::{Tok, Token};
@@ -37,6 +38,7 @@ pub(super) fn balance(tokens: Vec<Token>, text: &str, file: FileId, reports: &mu
     if balanced && stack.is_empty() {
         return tokens;
     }
+    let tokens = supply(tokens, text, file, reports);
     let excess = count(&tokens, Tok::LBrace) - count(&tokens, Tok::RBrace);
     let out = Vec::with_capacity(tokens.len() + 8);
     let mut repair =
@@ -97,7 +99,10 @@ struct Repair<'a> {
 impl Repair<'_> {
     fn take(&mut self, t: Token, next: Option<Tok>) {
         if t.first {
-            self.indent = self.column(t.start);
+            // A line that carries on a list belongs to the line where the list began.
+            let column = self.column(t.start);
+            let list = self.stack.last().filter(|o| o.tok != Tok::LBrace && o.indent < column);
+            self.indent = list.map_or(column, |o| o.indent);
         }
         if t.first && !self.stack.is_empty() && begins_entry(t.tok, next) && self.indent == 0 {
             self.close_down_to(0, Missed::Declaration(t.span(self.file)));
@@ -143,7 +148,7 @@ impl Repair<'_> {
         if let Some(open) = self.stack.last().filter(mistaken).copied() {
             let opener = self.out.get(open.index).map_or(at, |o| o.span(self.file));
             if let Some(due) = open.tok.closer() {
-                self.reports.push(errors::wrong_closer(opener, at, open.tok, due, t.tok));
+                self.reports.tear(errors::wrong_closer(opener, at, open.tok, due, t.tok));
                 t.tok = due;
                 return self.close(t, next);
             }
@@ -155,7 +160,7 @@ impl Repair<'_> {
         if early.is_some() {
             self.out.truncate(self.closed);
         }
-        self.reports.push(errors::stray_closer(at, t.tok, early));
+        self.reports.tear(errors::stray_closer(at, t.tok, early));
     }
 
     /// Closes every bracket from the innermost down to number `keep`, with one report.
@@ -188,7 +193,7 @@ impl Repair<'_> {
         if let Some(open) = open {
             let of = self.head(innermost.index);
             let insert = if finished { insert } else { Vec::new() };
-            self.reports.push(errors::unclosed(open.span(self.file), open.tok, of, missed, insert));
+            self.reports.tear(errors::unclosed(open.span(self.file), open.tok, of, missed, insert));
         }
     }
 
@@ -208,15 +213,24 @@ impl Repair<'_> {
         let mut depth = 0usize;
         // Whether the lines inside are indented, so that indentation says anything.
         let mut indented = None;
+        let in_list = self.stack.last().is_some_and(|o| o.tok != Tok::LBrace);
+        // Whether its content began on its line.
+        let began = self.out.get(open.index + 1).is_some_and(|n| !n.first);
         for (i, t) in self.out.iter().enumerate().skip(open.index + 1) {
             if depth == 0 && t.first {
                 let before = self.out.get(i - 1).map_or(open.tok, |b| b.tok);
                 let next = self.out.get(i + 1).map(|t| t.tok);
                 let outdented = self.column(t.start) <= open.indent;
-                let found = if open.tok == Tok::LBrace {
-                    *indented.get_or_insert(!outdented) && outdented || open.indent == 0 && begins_entry(t.tok, next)
+                let found = if open.tok == Tok::LBrace && in_list {
+                    // A set in a list is laid out on one line.
+                    true
+                } else if open.tok == Tok::LBrace && began {
+                    outdented
+                } else if open.tok == Tok::LBrace {
+                    *indented.get_or_insert(!outdented || open.indent > 0) && outdented
+                        || open.indent == 0 && begins_entry(t.tok, next)
                 } else if before == Tok::Comma || before.closer().is_some() {
-                    outdented && next == Some(Tok::Eq)
+                    outdented
                 } else {
                     // A list goes on after an operator; a line that begins otherwise is the next item.
                     ends(before, t.tok, next)
@@ -240,8 +254,7 @@ impl Repair<'_> {
 
     /// Blanks before the first token of a line, which starts at `at`.
     fn column(&self, at: u32) -> usize {
-        let before = self.text.get(..at as usize).unwrap_or("").bytes().rev();
-        before.take_while(|b| matches!(b, b' ' | b'\t')).count()
+        column_of(self.text, at)
     }
 }
 

@@ -151,7 +151,9 @@ impl Build<'_> {
         if fields.is_empty() && !values.is_empty() {
             return self.expr(l, ExprKind::Set(values), r);
         }
-        let stray = values.iter().find(|e| !matches!(e.kind, ExprKind::Error));
+        // Braces whose end was put in may have taken in what is not theirs.
+        let closed = self.slice(l, r).ends_with('}');
+        let stray = values.iter().find(|e| closed && !matches!(e.kind, ExprKind::Error));
         if let (Some(stray), Some((name, value))) = (stray, fields.first()) {
             let text = self.slice(stray.span.start, stray.span.end);
             let problem = errors::mixed_braces(stray.span, text, name.span.to(value.span));

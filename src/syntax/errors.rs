@@ -149,6 +149,43 @@ pub(super) fn unclosed(open: Span, tok: Tok, of: &str, missed: Missed, insert: V
     d
 }
 
+/// The head of a block or a list without its opening bracket; `close` is the bracket that it lacks.
+pub(super) fn missing_open(head: Span, close: Span, open: Tok) -> Diagnostic {
+    let [mark, closer] = [Some(open), open.closer()].map(|t| t.and_then(Tok::spelling).unwrap_or(""));
+    Diagnostic::new(
+        Code::SyntaxUnclosed,
+        format!("the `{mark}` of this `{closer}` is missing"),
+        head,
+        format!("`{mark}` is missing after this"),
+    )
+    .label(close, format!("this `{closer}` closes it"))
+    .fix(format!("add `{mark}`"), head.after(), format!(" {mark}"), Applicability::Unsure)
+}
+
+/// A `}` without a `{`, which may belong after a line that is whole without it.
+pub(super) fn maybe_missing_open(close: Span, head: Span) -> Diagnostic {
+    Diagnostic::new(Code::SyntaxUnclosed, "this `}` has no `{`", close, "no partner")
+        .label(head, "`{` may be missing after this")
+        .fix("add `{`", head.after(), " {", Applicability::Unsure)
+}
+
+/// A block's head with a bracket that is not closed; `end` is the last of it, `close` the brace of the block.
+pub(super) fn unclosed_head(open: Span, tok: Tok, end: Span, close: Span) -> Diagnostic {
+    let [mark, closer] = [Some(tok), tok.closer()].map(|t| t.and_then(Tok::spelling).unwrap_or(""));
+    Diagnostic::new(Code::SyntaxUnclosed, format!("this `{mark}` is not closed"), open, "opened here")
+        .label(end, format!("`{closer}` and the `{{` of the block are missing after this"))
+        .label(close, "this `}` closes the block")
+        .help(format!("add `{closer}` and `{{`"))
+}
+
+/// A closing bracket, and indented lines before it that belong to nothing; `first` is where they begin.
+pub(super) fn headless(close: Span, tok: Tok, first: Span) -> Diagnostic {
+    let mark = tok.spelling().unwrap_or("");
+    Diagnostic::new(Code::SyntaxUnexpected, format!("this `{mark}` closes nothing"), close, "no partner")
+        .label(first, "what begins here belongs to nothing")
+        .help(format!("write the line that begins it, with its opening bracket, or remove this `{mark}`"))
+}
+
 /// Insertions at one place become one edit, so that edits do not meet.
 fn merge(insert: Vec<(Span, String)>) -> Vec<Edit> {
     let mut edits: Vec<Edit> = Vec::new();
@@ -174,10 +211,18 @@ pub(super) fn wrong_closer(open: Span, at: Span, tok: Tok, due: Tok, found: Tok)
     .fix(format!("use `{due}`"), at, due, Applicability::Unsure)
 }
 
+/// What is said of a closing bracket without a partner.
+const STRAY: &str = "closes nothing";
+
+/// Whether this is a report of a closing bracket without a partner.
+pub(super) fn is_stray(d: &Diagnostic) -> bool {
+    d.code == Code::SyntaxUnexpected && d.message.ends_with(STRAY)
+}
+
 /// A closing bracket that closes nothing; `early` is the brace that closed the declaration before it, if items follow.
 pub(super) fn stray_closer(at: Span, tok: Tok, early: Option<Span>) -> Diagnostic {
     let mark = tok.spelling().unwrap_or("");
-    let d = Diagnostic::new(Code::SyntaxUnexpected, format!("this `{mark}` closes nothing"), at, "no partner");
+    let d = Diagnostic::new(Code::SyntaxUnexpected, format!("this `{mark}` {STRAY}"), at, "no partner");
     let d = match early {
         Some(early) => d.label(early, "the declaration was closed here already"),
         None => d.fix(format!("remove `{mark}`"), at, "", Applicability::Unsure),

@@ -158,7 +158,7 @@ impl<'a> State<'a, '_> {
             body = body.strip_suffix([')', ']', '}']).map_or(body, str::trim_end);
         }
         lexer.bump(body.len());
-        self.reports.push(errors::open_string(self.here(lexer)));
+        self.reports.tear(errors::open_string(self.here(lexer)));
         self.push(Tok::Str, lexer);
     }
 

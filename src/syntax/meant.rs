@@ -18,7 +18,9 @@ impl Recovery<'_> {
         let wants = |t: &str| failure.expected.iter().any(|e| e.trim_matches('"') == t);
         match found.tok {
             Tok::For => return self.for_loop(at, reports),
-            Tok::Colon | Tok::EqEq if before.is_some_and(|b| b.tok == Tok::Ident) && wants("=") => {
+            Tok::Colon | Tok::EqEq
+                if before.is_some_and(|b| b.tok == Tok::Ident) && self.begins(at - 1) && wants("=") =>
+            {
                 let field = self.slice(self.span(at - 1));
                 let report = if found.tok == Tok::Colon {
                     errors::colon(here, field)
@@ -29,7 +31,7 @@ impl Recovery<'_> {
                 self.put(at, Tok::Eq);
             }
             Tok::Eq if before.is_some_and(|b| b.tok == Tok::Number) && self.swallowed(at, reports) => {}
-            Tok::Eq if wants("==") => {
+            Tok::Eq if wants("==") && !matches!(self.tok(at + 1), None | Some(Tok::Sep | Tok::RBrace)) => {
                 let (start, _) = self.segment(at);
                 let claims = [Tok::Require, Tok::Expect, Tok::If];
                 if !self.tok(start).is_some_and(|t| claims.contains(&t)) && !wants("then") {

@@ -1,7 +1,7 @@
 //! Text to syntax tree: tokens, the newline rule, the grammar, recovery.
 //!
 //! [`parse`] never fails: what could not be read became `Error` nodes, each with a diagnostic. In order:
-//! `lexer` (text to tokens), `brackets` (every bracket gets its partner), `separate` (the newline rule), `parse`
+//! `lexer` (text to tokens), `brackets` and `openers` (every bracket gets its partner), `separate` (the newline rule), `parse`
 //! (each entry through the grammar), `recover` and `meant` (what to do where the grammar stops). [`dump`] prints a tree.
 
 pub mod ast;
@@ -13,6 +13,7 @@ mod expected;
 mod lexer;
 mod literal;
 mod meant;
+mod openers;
 mod parse;
 mod recover;
 mod report;

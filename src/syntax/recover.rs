@@ -4,10 +4,14 @@
 //! value of a field, the parameters of a declaration, an item) becomes [`Tok::Error`].
 
 use super::errors::{self, Found};
+use super::openers::column_of;
 use super::parse::Failure;
 use super::report::Reports;
 use super::token::{Tok, Token};
 use crate::source::{FileId, Span};
+
+/// Lines looked at above and below one that may carry on another.
+const MAX_LINES: usize = 100;
 
 /// How an entry goes on after an error.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -31,17 +35,104 @@ impl Recovery<'_> {
     /// Reports the failure and mends the tokens.
     pub(super) fn recover(&mut self, failure: &Failure, reports: &mut Reports) -> Outcome {
         let at = failure.at;
+        let (start, end) = self.segment(at);
+        if self.move_closer(failure, reports) {
+            return Outcome::Again;
+        }
+        if self.torn(start, end, at, reports) {
+            return self.leave_out(start, end, at);
+        }
+        if self.end_line(start, at) {
+            return Outcome::Again;
+        }
         if let Some(outcome) = self.meant(failure, reports) {
             return outcome;
         }
-        if self.move_closer(failure, reports) || self.end_line_before(at) {
+        if self.end_line_before(at) {
             return Outcome::Again;
         }
-        let (start, end) = self.segment(at);
         if !self.known(start, end) {
-            reports.push(self.report(failure));
+            let report = self.report(failure);
+            // What the rest of a list that lost its beginning closes is part of the same mistake.
+            reports.forget_strays(report.primary.span.end, self.end_of_lines_below(start));
+            reports.tear(report);
         }
         self.leave_out(start, end, at)
+    }
+
+    /// Whether something that was reported in or around the element from `start` to `end` leaves it in pieces.
+    fn torn(&self, start: usize, end: usize, at: usize, reports: &Reports) -> bool {
+        // Where a bracket was put in, it was said that it is missing.
+        if self.tokens.get(at).is_some_and(|t| t.repaired && t.start == t.end && t.tok != Tok::Sep) {
+            return true;
+        }
+        // An element at the end of a brace that was not closed on its line.
+        if self.tokens.get(end).is_some_and(|t| t.repaired && t.start == t.end && t.tok == Tok::RBrace) {
+            let line = self.tokens.iter().take(start).rev().take_while(|t| !t.first && t.tok != Tok::LBrace).count();
+            if self.before(start.saturating_sub(line)).is_some_and(|t| t.tok == Tok::LBrace) {
+                return true;
+            }
+        }
+        let same_line = |brace: &Token| {
+            let between = self.tokens.get(start..=at).unwrap_or_default();
+            brace.tok == Tok::LBrace && !between.iter().any(|t| t.first)
+        };
+        let first = self.tokens.get(start).copied();
+        let from = self.before(start).filter(same_line).or(first).map_or(u32::MAX, |t| t.start);
+        let to = self.before(end).map_or(0, |t| t.end + 1);
+        let inside = |p: u32| {
+            let before = self.tokens.iter().take(end).skip(start).take_while(|t| t.start < p);
+            let depth = |depth: usize, t: &Token| match t.tok {
+                Tok::LBrace => depth + 1,
+                Tok::RBrace => depth.saturating_sub(1),
+                _ => depth,
+            };
+            before.fold(0, depth) > 0
+        };
+        reports.torn(from, to).any(|p| !inside(p)) || first.is_some_and(|t| self.orphan(start, t, reports))
+    }
+
+    /// The end of the lines that follow the element from `start` and stand further right than its first.
+    fn end_of_lines_below(&self, start: usize) -> u32 {
+        let Some(first) = self.tokens.get(start).copied() else { return 0 };
+        let column = column_of(self.text, first.start);
+        let mut end = first.start as usize;
+        for (i, line) in self.text.get(end..).unwrap_or("").split_inclusive('\n').take(MAX_LINES).enumerate() {
+            let code = line.trim_start();
+            let deeper = line.len() - code.len() > column || code.starts_with([')', ']']);
+            if i > 0 && (code.is_empty() || !deeper) {
+                break;
+            }
+            end += line.len();
+        }
+        end as u32
+    }
+
+    /// Whether the element that begins with `first` carries on a line above that was reported: it stands further right
+    /// and is not in a block of that line.
+    fn orphan(&self, start: usize, first: Token, reports: &Reports) -> bool {
+        let column = column_of(self.text, first.start);
+        if !first.first || column == 0 {
+            return false;
+        }
+        let above = self.text.get(..first.start as usize - column).unwrap_or("");
+        let mut line = above.len();
+        let parent = above.split_inclusive('\n').rev().take(MAX_LINES).find(|l| {
+            line -= l.len();
+            let code = l.trim_start();
+            l.len() - code.len() < column && !code.is_empty() && !code.starts_with("//")
+        });
+        if parent.is_none() || reports.torn(line as u32, first.start).next().is_none() {
+            return false;
+        }
+        let mut depth = 0usize;
+        let opener = self.tokens.iter().take(start).rev().find(|t| {
+            depth += usize::from(t.tok == Tok::RBrace);
+            let found = t.tok == Tok::LBrace && depth == 0;
+            depth -= usize::from(t.tok == Tok::LBrace && depth > 0);
+            found
+        });
+        opener.is_none_or(|o| (o.start as usize) < line)
     }
 
     /// Whether something in the element from `start` to `end` was reported that may well cause this failure.
@@ -55,6 +146,21 @@ impl Recovery<'_> {
         let whole = start >= 2 && self.before(start - 2).is_none_or(|b| matches!(b.tok, Tok::Sep | Tok::LBrace));
         let same_line = self.tokens.get(start).is_some_and(|t| !t.first);
         sep.tok == Tok::Sep && sep.start < sep.end && left.tok == Tok::Error && whole && same_line
+    }
+
+    /// `shard`, and on the next line, as far right, `pad V = 8`: the first is unfinished. Ends it there; that will be
+    /// reported.
+    fn end_line(&mut self, start: usize, at: usize) -> bool {
+        let Some(first) = self.tokens.get(start).filter(|t| t.first) else { return false };
+        let column = column_of(self.text, first.start);
+        let sibling = |i: &usize| {
+            self.tokens.get(*i).is_some_and(|t| t.first && !t.repaired && column_of(self.text, t.start) == column)
+                && self.before(*i).is_some_and(|b| !b.tok.can_end_item() && b.tok.closer().is_none())
+        };
+        let Some(line) = (start + 1..=at).rev().find(sibling).filter(|_| self.in_braces(at)) else { return false };
+        let end = self.before(line).map_or(0, |b| b.end);
+        self.tokens.insert(line, Token { repaired: false, ..Token::missing(Tok::Sep, end) });
+        true
     }
 
     /// `cluster =`, and on the next line `role x {`: the line before is unfinished. Ends it there; that will be reported.

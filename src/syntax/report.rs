@@ -25,6 +25,8 @@ pub(super) struct Places {
 pub(super) struct Reports {
     list: Vec<Diagnostic>,
     more: usize,
+    /// Where something is missing or too much, so that what is around it may not be what it seems.
+    torn: Vec<u32>,
     slips: BTreeMap<Slip, Places>,
     /// Uses of a reserved word as a name, and the name to use instead.
     words: BTreeMap<&'static str, (String, Vec<Span>)>,
@@ -38,6 +40,24 @@ impl Reports {
         } else {
             self.more += 1;
         }
+    }
+
+    /// Takes a report of something missing or too much, which may well cause failures around it.
+    pub(super) fn tear(&mut self, diagnostic: Diagnostic) {
+        if self.torn.len() < MAX_REPORTS {
+            self.torn.push(diagnostic.primary.span.start);
+        }
+        self.push(diagnostic);
+    }
+
+    /// The places of what was missing or too much, from byte `from` up to byte `to`.
+    pub(super) fn torn(&self, from: u32, to: u32) -> impl Iterator<Item = u32> {
+        self.torn.iter().copied().filter(move |p| from <= *p && *p < to)
+    }
+
+    /// Takes back what was said of closing brackets without a partner from byte `from` up to byte `to`.
+    pub(super) fn forget_strays(&mut self, from: u32, to: u32) {
+        self.list.retain(|d| !((from..to).contains(&d.primary.span.start) && errors::is_stray(d)));
     }
 
     /// Whether no more reports are kept; if so, counts one more.

@@ -79,10 +79,12 @@ pub(crate) fn ends(before: Tok, tok: Tok, next: Option<Tok>) -> bool {
     }
     // The line before is unfinished. That this one begins an item all the same shows where the mistake is.
     match tok {
-        _ if field => {
-            !before.begins_item() && !matches!(before, Tok::Dim | Tok::For | Tok::As | Tok::LBrace | Tok::Sep)
-        }
-        Tok::If | Tok::Reduce => false,
+        _ if field => !before.begins_item() && !matches!(before, Tok::Dim | Tok::As | Tok::LBrace | Tok::Sep),
+        Tok::If => false,
+        Tok::Reduce => !matches!(
+            before,
+            Tok::Overlap | Tok::Store | Tok::Replicate | Tok::Reduce | Tok::Of | Tok::Else | Tok::LBrace | Tok::Sep
+        ),
         Tok::In => !matches!(before, Tok::LBrace | Tok::Sep),
         _ => tok.begins_item() && (tok.kind().is_none() || begins_entry(tok, next)) || begins_entry(tok, next),
     }

@@ -35,6 +35,7 @@ mod props;
 mod report;
 mod sample_plans;
 mod syntax;
+mod syntax_editing;
 mod syntax_fix;
 mod syntax_format;
 mod targets_files;

@@ -60,7 +60,7 @@ fn layouts() {
         ("let a = {x=1}\n", "let a = { x = 1 }\n"),
         ("let a = 8192tok\nlet b = 41 %\nlet c = 2.5   $/h\n", "let a = 8192 tok\nlet b = 41%\nlet c = 2.5 $/h\n"),
         (
-            "fn f(a:List< Int > =[0 .. 3])->Dist<Tok>=g (a) [ 0 ] . b\n",
+            "fn f(a:List< Int > =[0 .. 3])->Dist<Tok> =g (a) [ 0 ] . b\n",
             "fn f(a: List<Int> = [0..3]) -> Dist<Tok> = g(a)[0].b\n",
         ),
         ("use std :: models :: { A,B as C }\n", "use std::models::{A, B as C}\n"),
@@ -88,7 +88,7 @@ fn layouts() {
         ("let a = 1//x\nlet bcd = 2   // y\n", "let a = 1    //x\nlet bcd = 2  // y\n"),
         ("layout L { // x\n// y\n  mesh [a]\n  // z\n}\n", "layout L {  // x\n  // y\n  mesh [a]\n  // z\n}\n"),
         ("let a = [1, // x\n// y\n2]\n", "let a = [1,  // x\n         // y\n         2]\n"),
-        ("\u{feff}let a = 1 // x\r\n/// d\r\nlet b = 2\r\n", "let a = 1 // x\n/// d\nlet b = 2\n"),
+        ("\u{feff}let a = 1 // x\r\n/// d\r\nlet b = 2\r\n", "let a = 1  // x\n/// d\nlet b = 2\n"),
         // Columns.
         ("train t {\n  a  = 1\n  bcd = 2\n\n  e = 3\n}\n", "train t {\n  a   = 1\n  bcd = 2\n\n  e = 3\n}\n"),
         ("train t {\n  a = 1\n  bcd = 2\n}\n", "train t {\n  a = 1\n  bcd = 2\n}\n"),
