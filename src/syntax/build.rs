@@ -116,6 +116,25 @@ impl Build<'_> {
         Expr { kind, span: self.span(l, r) }
     }
 
+    /// `a`, `std::models::Llama3_8B`; and what other languages write for `true`, `false` and `none`.
+    pub(super) fn path(&mut self, first: Name, mut rest: Vec<Name>) -> ExprKind {
+        if rest.is_empty() {
+            let (right, kind) = match first.text.as_str() {
+                "True" | "TRUE" => ("true", ExprKind::Bool(true)),
+                "False" | "FALSE" => ("false", ExprKind::Bool(false)),
+                "None" | "null" | "nil" => {
+                    ("none", ExprKind::Path(vec![Name { text: "none".into(), ..first.clone() }]))
+                }
+                _ => return ExprKind::Path(vec![first]),
+            };
+            let message = format!("`{}` is written `{right}`", first.text);
+            self.problems.push(errors::foreign_at(first.span, message, &format!("not `{right}`"), right));
+            return kind;
+        }
+        rest.insert(0, first);
+        ExprKind::Path(rest)
+    }
+
     pub(super) fn boxed(&self, l: u32, kind: ExprKind, r: u32) -> Box<Expr> {
         Box::new(self.expr(l, kind, r))
     }

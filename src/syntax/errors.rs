@@ -330,9 +330,15 @@ pub(super) fn two_units(at: Span, number: &str, word: &str) -> Diagnostic {
         .note("a word after a number is its unit; multiplying takes `*`")
 }
 
-/// `batch: 256 seq`
-pub(super) fn colon(at: Span, field: &str) -> Diagnostic {
-    foreign_at(at, format!("`{}` is followed by `:` where `=` is needed", clip(field)), "`=` is needed", "=")
+/// `batch: 256 seq`; `glued` says whether no blank is before the sign.
+pub(super) fn colon(at: Span, field: &str, glued: bool) -> Diagnostic {
+    let message = format!("`{}` is followed by `:` where `=` is needed", clip(field));
+    Diagnostic::new(Code::SyntaxForeign, message, at, "`=` is needed").help("write `=`").fix(
+        "use `=`",
+        at,
+        if glued { " =" } else { "=" },
+        Applicability::Safe,
+    )
 }
 
 /// `batch == 256 seq` where a field is given.
@@ -350,7 +356,26 @@ pub(super) fn stars_for_power(at: Span) -> Diagnostic {
     foreign_at(at, "`**` is not an operator", "the power is `^`", "^")
 }
 
-fn foreign_at(at: Span, message: impl Into<String>, label: &str, right: &str) -> Diagnostic {
+/// A word that begins something in other languages; `help` is what does here.
+pub(super) fn foreign_word(at: Span, message: String, label: &str, help: &str) -> Diagnostic {
+    Diagnostic::new(Code::SyntaxForeign, message, at, label).help(help)
+}
+
+/// `d` with the fix that writes `right` at `at`.
+pub(super) fn with_fix(d: Diagnostic, at: Span, right: &str) -> Diagnostic {
+    d.fix(format!("use `{}`", right.trim()), at, right, Applicability::Safe)
+}
+
+/// `mesh (dp, tp)`
+pub(super) fn round_list(at: Span, edits: Vec<Edit>) -> Diagnostic {
+    let message = "a list stands in square brackets".to_owned();
+    let mut d = foreign_word(at, message, "`[` is needed", "write `[…]`");
+    d.fixes.push(Fix { title: "use `[…]`".into(), edits, applicability: Applicability::Safe, effect: None });
+    d
+}
+
+/// Something of another language at `at`, which is `right` here.
+pub(super) fn foreign_at(at: Span, message: impl Into<String>, label: &str, right: &str) -> Diagnostic {
     Diagnostic::new(Code::SyntaxForeign, message, at, label).help(format!("write `{right}`")).fix(
         format!("use `{right}`"),
         at,

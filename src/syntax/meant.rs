@@ -23,7 +23,7 @@ impl Recovery<'_> {
             {
                 let field = self.slice(self.span(at - 1));
                 let report = if found.tok == Tok::Colon {
-                    errors::colon(here, field)
+                    errors::colon(here, field, before.is_some_and(|b| b.end == found.start))
                 } else {
                     errors::equals_for_field(here, field)
                 };

@@ -2,7 +2,7 @@
 //!
 //! [`parse`] never fails: what could not be read became `Error` nodes, each with a diagnostic. In order:
 //! `lexer` (text to tokens), `brackets` and `openers` (every bracket gets its partner), `separate` (the newline rule), `parse`
-//! (each entry through the grammar), `recover` and `meant` (what to do where the grammar stops). [`dump`] prints a tree.
+//! (each entry through the grammar), `recover`, `meant` and `foreign` (what to do where the grammar stops). [`dump`] prints a tree.
 
 pub mod ast;
 mod brackets;
@@ -10,6 +10,7 @@ mod build;
 pub mod dump;
 mod errors;
 mod expected;
+mod foreign;
 mod lexer;
 mod literal;
 mod meant;

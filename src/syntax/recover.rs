@@ -45,7 +45,7 @@ impl Recovery<'_> {
         if self.end_line(start, at) {
             return Outcome::Again;
         }
-        if let Some(outcome) = self.meant(failure, reports) {
+        if let Some(outcome) = self.foreign(failure, reports).or_else(|| self.meant(failure, reports)) {
             return outcome;
         }
         if self.end_line_before(at) {
@@ -307,7 +307,7 @@ impl Recovery<'_> {
     }
 
     /// Replaces the smallest thing that can be left out and holds token `at`.
-    fn leave_out(&mut self, start: usize, end: usize, at: usize) -> Outcome {
+    pub(super) fn leave_out(&mut self, start: usize, end: usize, at: usize) -> Outcome {
         let error =
             |from: Span| Token { tok: Tok::Error, first: false, repaired: true, start: from.start, end: from.end };
         let top = start == 0;

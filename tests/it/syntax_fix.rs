@@ -98,5 +98,5 @@ fn standard_input_is_laid_out_to_standard_output() {
         .unwrap();
     child.stdin.take().unwrap().write_all(b"let a=1 // one").unwrap();
     let out = child.wait_with_output().unwrap();
-    assert_eq!((out.status.code(), String::from_utf8(out.stdout).unwrap()), (Some(0), "let a = 1 // one\n".into()));
+    assert_eq!((out.status.code(), String::from_utf8(out.stdout).unwrap()), (Some(0), "let a = 1  // one\n".into()));
 }
