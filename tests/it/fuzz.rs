@@ -5,6 +5,7 @@
 //! kept in the test's scratch folder, so that one that ends the process is not lost.
 
 use crate::files::{below, name, text};
+use crate::fuzz_edits::{Rng, edit};
 use parc::analyse::claims::{self, Metrics};
 use parc::diagnostics::{Diagnostic, Sink, apply, render};
 use parc::driver;
@@ -12,6 +13,7 @@ use parc::elaborate::Settings;
 use parc::emit::assemble::{self, Ranks};
 use parc::emit::report::{self, Style};
 use parc::emit::{launchers, plan_json, targets};
+use parc::format::{Unformatted, format};
 use parc::limits::DIAGNOSTICS_KEPT;
 use parc::resolve::RootFile;
 use parc::source::{FileId, MemoryWorld, Sources};
@@ -26,28 +28,11 @@ const INPUTS: u64 = 300;
 /// No input may take longer, in a build without optimisation on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// No input may hold more memory at once, in bytes, beyond what was held before it.
+const MEMORY: u64 = 200 << 20;
+
 /// Devices up to which ranks are listed and targets tried.
 const FEW: i64 = 64;
-
-/// Random numbers: splitmix64.
-struct Rng(u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
-
-    fn pick<'a, T: ?Sized>(&mut self, list: &[&'a T]) -> &'a T {
-        list[self.below(list.len())]
-    }
-}
 
 /// A small job of our own, so that an edit of it reaches the last stage quickly.
 const SMALL: &str = "edition 1
@@ -96,7 +81,9 @@ train small {
 fn corpus() -> Vec<(String, String)> {
     let mut out = vec![("small".to_string(), SMALL.to_string())];
     let mut library = String::from("edition 1\n");
-    for file in ["examples", "tests/specs", "tests/ui", "stdlib"].iter().flat_map(|f| below(f, &["par"])) {
+    for file in
+        ["examples", "tests/specs", "tests/ui", "tests/syntax", "stdlib"].iter().flat_map(|f| below(f, &["par"]))
+    {
         let body = text(&file);
         if name(&file).starts_with("stdlib/") {
             let kept = |l: &&str| !["edition", "use ", "//!"].iter().any(|p| l.starts_with(p));
@@ -104,184 +91,15 @@ fn corpus() -> Vec<(String, String)> {
         }
         out.push((name(&file), body));
     }
+    // The cases people got wrong: blocks of documents.
+    for file in below("tests/mistakes", &["md"]) {
+        let document = text(&file);
+        let blocks = document.split("\n```par").skip(1).filter_map(|b| b.split_once('\n')?.1.split_once("\n```"));
+        out.extend(blocks.enumerate().map(|(i, (body, _))| (format!("{}/{i}", name(&file)), format!("{body}\n"))));
+    }
     let job = SMALL.split_once('\n').map_or("", |(_, rest)| rest);
     out.push(("library".into(), library + &job.replace("schedule = Mine(depth = 1)", "schedule = one_f_one_b")));
     out
-}
-
-const NUMBERS: &[&str] = &[
-    "0",
-    "1",
-    "2",
-    "3",
-    "7",
-    "64",
-    "65536",
-    "1048577",
-    "1099511627776",
-    "1_000_000_000_000",
-    "9223372036854775807",
-    "9223372036854775808",
-    "170141183460469231731687303715884105728",
-    "1e30",
-    "1e308",
-    "1e999",
-    "1e-320",
-    "0.1",
-    "0.0",
-    "-1",
-    "-0.0",
-    "1e400000000",
-    "(0 - 3)",
-    "(1 / 0)",
-    "?",
-    "5%",
-];
-
-const WORDS: &[&str] = &[
-    "tp",
-    "dp",
-    "pp",
-    "devices",
-    "B",
-    "S",
-    "H",
-    "N",
-    "K",
-    "V",
-    "layers",
-    "in",
-    "{",
-    "}",
-    "(",
-    ")",
-    "[",
-    "]",
-    "=",
-    ",",
-    "\n",
-    "over",
-    "shard",
-    "store",
-    "with",
-    "with {}",
-    "none",
-    "all",
-    "**",
-    "*",
-    ".",
-    "+",
-    "-",
-    "/",
-    "@",
-    "^",
-    "div 0",
-    "mod 0",
-    "..",
-    "0..1000000000",
-    "if",
-    "then",
-    "else",
-    "let",
-    "fn",
-    "let x = x",
-    "bf16",
-    "decoder",
-    "embed",
-    "é",
-    "\u{202e}",
-    "\u{1f600}",
-    "\"",
-    "\"\u{0}\"",
-    "//",
-    "\r\n",
-    "\u{feff}",
-    "\t",
-    "true",
-    "s",
-    "GiB",
-    "$",
-    "tok",
-    "seq",
-    "loss",
-    "param",
-    "repeat",
-    "recompute",
-    "gpipe",
-    "[0] * 1000000",
-    "for i in 0..9",
-];
-
-/// Bounds of the words, numbers and other characters of `text`.
-fn tokens(text: &str) -> Vec<(usize, usize)> {
-    let word = |c: char| c.is_alphanumeric() || c == '_';
-    let mut out: Vec<(usize, usize)> = Vec::new();
-    let mut last = ' ';
-    for (at, c) in text.char_indices() {
-        let end = at + c.len_utf8();
-        match out.last_mut() {
-            Some(t) if t.1 == at && word(c) && word(last) => t.1 = end,
-            _ if c == ' ' => {}
-            _ => out.push((at, end)),
-        }
-        last = c;
-    }
-    out
-}
-
-/// `text` with one edit.
-fn edit(text: &str, other: &str, rng: &mut Rng) -> String {
-    let found = tokens(text);
-    let Some(&(a, b)) = found.get(rng.below(found.len())) else { return other.to_string() };
-    let put = |new: &str| format!("{}{new}{}", &text[..a], &text[b..]);
-    let numbers: Vec<_> = found.iter().filter(|t| text[t.0..].starts_with(|c: char| c.is_ascii_digit())).collect();
-    match rng.below(14) {
-        0 => put(""),
-        1 => put(rng.pick(WORDS)),
-        2 => put(&format!("{} {}", &text[a..b], rng.pick(WORDS))),
-        3..=6 => match numbers.get(rng.below(numbers.len())) {
-            Some(&&(a, b)) => format!("{}{}{}", &text[..a], rng.pick(NUMBERS), &text[b..]),
-            None => put(rng.pick(NUMBERS)),
-        },
-        7 => {
-            let (c, d) = found[rng.below(found.len())];
-            put(&text[c..d])
-        }
-        8 => {
-            let (c, d) = found[rng.below(found.len())];
-            if b <= c {
-                format!("{}{}{}{}{}", &text[..a], &text[c..d], &text[b..c], &text[a..b], &text[d..])
-            } else {
-                put(&text[c..d])
-            }
-        }
-        9 => text[..a].to_string(),
-        10 | 11 => {
-            let mut lines: Vec<&str> = text.split('\n').collect();
-            let (i, j) = (rng.below(lines.len()), rng.below(lines.len()));
-            match rng.below(4) {
-                0 => lines.insert(j, lines[i]),
-                1 => drop(lines.remove(i)),
-                2 => lines.swap(i, j),
-                _ => {
-                    let theirs: Vec<&str> = other.split('\n').collect();
-                    lines.insert(i, theirs[rng.below(theirs.len())]);
-                }
-            }
-            lines.join("\n")
-        }
-        12 => {
-            let theirs = tokens(other);
-            let Some(&(c, d)) = theirs.get(rng.below(theirs.len())) else { return put("") };
-            let end = theirs.get(rng.below(theirs.len())).map_or(d, |t| t.1);
-            put(&other[c..end.max(d).min(other.ceil_char_boundary(c + 300))])
-        }
-        _ => match rng.below(3) {
-            0 => text.replace('\n', "\r\n"),
-            1 => put(&text[a..b].repeat(300)),
-            _ => put(&format!("{}{}", "(".repeat(200), &text[a..b])),
-        },
-    }
 }
 
 /// A world of the text as `main.par` with the repository's files beside it.
@@ -339,11 +157,20 @@ impl World<'_> {
         let silent = list.iter().find(|d| d.message.starts_with(driver::UNEXPLAINED));
         assert!(silent.is_none(), "a job is refused without a word");
         render_all(&list, &sources);
+        settles(text);
         (list, planned)
     }
 }
 
-fn render_all(list: &[Diagnostic], sources: &Sources) {
+/// The formatter keeps what a text says, or refuses it; what it makes stays as it is.
+pub(crate) fn settles(text: &str) {
+    match format(text) {
+        Ok(laid_out) => assert_eq!(format(&laid_out).as_ref(), Ok(&laid_out), "laid out twice"),
+        Err(why) => assert_eq!(why, Unformatted::Mistakes),
+    }
+}
+
+pub(crate) fn render_all(list: &[Diagnostic], sources: &Sources) {
     for colour in [render::Colour::Never, render::Colour::Always] {
         let text = render::text(list, sources, colour);
         let escapes = colour == render::Colour::Always;
@@ -358,9 +185,28 @@ fn render_all(list: &[Diagnostic], sources: &Sources) {
     let _ = render::summary(list);
 }
 
+/// A figure of this process in bytes, as Linux gives it; 0 elsewhere.
+fn status(name: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|l| l.strip_prefix(name)).unwrap_or("");
+    line.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0) * 1024
+}
+
+/// Memory held now; begins to measure the peak anew.
+pub(crate) fn memory_reset() -> u64 {
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+    status("VmRSS:")
+}
+
+/// The most memory held since.
+pub(crate) fn memory_peak() -> u64 {
+    status("VmHWM:")
+}
+
 /// Runs one input and every fix of it; the message of what went wrong.
 fn attempt(world: &World<'_>, text: &str, rng: &mut Rng) -> Result<usize, String> {
     let start = Instant::now();
+    let before = memory_reset();
     let done = catch_unwind(AssertUnwindSafe(|| {
         let (list, planned) = world.exercise(text);
         let fixes: Vec<_> = list.iter().flat_map(|d| &d.fixes).collect();
@@ -371,6 +217,7 @@ fn attempt(world: &World<'_>, text: &str, rng: &mut Rng) -> Result<usize, String
         planned
     }));
     let took = start.elapsed();
+    let held = memory_peak().saturating_sub(before);
     match done {
         Err(why) => Err(why
             .downcast_ref::<String>()
@@ -378,11 +225,12 @@ fn attempt(world: &World<'_>, text: &str, rng: &mut Rng) -> Result<usize, String
             .or_else(|| why.downcast_ref::<&str>().map(|s| (*s).to_string()))
             .unwrap_or_else(|| "a panic".into())),
         Ok(_) if took > PATIENCE => Err(format!("took {took:?}")),
+        Ok(_) if held > MEMORY => Err(format!("held {} MiB", held >> 20)),
         Ok(planned) => Ok(planned),
     }
 }
 
-fn setting(name: &str) -> Option<u64> {
+pub(crate) fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|v| v.parse().ok())
 }
 
