@@ -30,6 +30,56 @@ fn job(nodes: u64) -> String {
     )
 }
 
+/// A file of about so many bytes: devices, links, clusters, models, layouts and jobs, each under a name of its own.
+fn generated(bytes: usize) -> String {
+    const SET: &str = "
+/// Device # of a long list.
+device D# = H100_SXM with { memory = 80 GiB, price = 2.5 $/h }
+link K# { bandwidth = 400 Gb/s, latency = 2 us, efficiency = 90% }
+cluster C#(nodes: Int) {
+  level node = 8 of D# over NVLink4 { topology = switch, host = Xeon_2TB }
+  level pod  = nodes of node over 8 * K# { topology = fat_tree(rails = 8, oversubscription = 1) }
+}
+model M#(layers: Int = 32) {
+  dims { H = 4096, N = 32, K = 8 for N, D = 128, F = 14336, V = 128256 }
+  input tokens[B: seq, S: tok]
+  region embed { x[B, S, H] = embed(tokens, param wte[V, H]) }
+  repeat decoder = layers { x = LlamaDecoder(x) }  // a block of the library
+  region head {
+    logits[B, S, V] = rms_norm(x, param norm[H]) @ param w_out[H, V]
+    loss = cross_entropy(logits, over = V)
+  }
+}
+layout L#(tp: Int = 8, pp: Int = 2, dp: Int = devices / (tp * pp)) {
+  mesh [pp, dp, tp]
+  place tp on cluster.node
+  shard B over dp
+  shard [N, K, F, V] over tp else S
+  store state over dp
+  pipeline over pp { schedule = one_f_one_b, split = even }
+  overlap reduce over dp with backward
+}
+train T# {
+  model       = M#(layers = 32)
+  cluster     = C#(nodes = 4)
+  layout      = L#(tp = 8, pp = 2)
+  batch       = 256 seq
+  sequence    = 8192 tok
+  micro_batch = 1 seq
+  require peak_memory <= 70 GiB else \"too much\"
+  expect devices == 32
+}
+";
+    let mut out = String::from("edition 1\n");
+    for i in 0.. {
+        if out.len() >= bytes {
+            break;
+        }
+        out.push_str(&SET.replace('#', &i.to_string()));
+    }
+    out
+}
+
 /// Time so far: this thread's on a CPU, or since `start` where the system does not say.
 fn now(start: Instant) -> Duration {
     let own = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
@@ -87,20 +137,23 @@ fn show(name: &str, time: Duration, base: Duration, to: &str) {
 
 fn main() {
     let example = include_str!("../examples/llama3_405b.par");
-    let parts = [
-        include_str!("../stdlib/blocks/layers.par"),
-        include_str!("../stdlib/schedules.par"),
-        include_str!("../stdlib/cost/default.par"),
-        include_str!("../stdlib/hardware/nvidia.par"),
-    ];
-    let library = parts.concat().replace("edition 1\n", "");
-    let text = library.repeat(64);
-    let parse = mean(|| {
-        let (mut sources, mut sink) = (Sources::new(), Sink::new());
-        let file = sources.add("library.par", text.clone(), false);
-        std::hint::black_box(syntax::parse(&sources, file, &mut sink));
-    });
-    println!("parsed {} kB at {:.1} MB/s", text.len() / 1000, text.len() as f64 / 1e6 / parse.as_secs_f64());
+    for megabytes in [1, 4, 16] {
+        let text = generated(megabytes * 1_000_000);
+        let parse = mean(|| {
+            let (mut sources, mut sink) = (Sources::new(), Sink::new());
+            let file = sources.add("generated.par", text.clone(), false);
+            std::hint::black_box(syntax::parse(&sources, file, &mut sink));
+        });
+        let checked = mean(|| front(&text));
+        let laid_out = mean(|| drop(std::hint::black_box(parc::format::format(&text))));
+        let rate = |time: Duration| text.len() as f64 / 1e6 / time.as_secs_f64();
+        println!(
+            "{megabytes:>2} MB: parsed at {:.1} MB/s, checked at {:.1} MB/s, laid out at {:.1} MB/s",
+            rate(parse),
+            rate(checked),
+            rate(laid_out)
+        );
+    }
     let base = mean(|| front(example));
     show("llama3_405b: read, resolve, check", base, base, "itself");
     show("llama3_405b: what `parc check` does", mean(|| check(example)), base, "reading");
