@@ -14,8 +14,6 @@ const HANG: usize = 72;
 pub(super) struct Frame {
     /// Whether it is a brace around items, each of which begins a line or follows another.
     pub(super) block: bool,
-    /// Whether items of it begin lines.
-    pub(super) tall: bool,
     /// Indentation of the line that closes it.
     base: usize,
     /// Indentation of the lines in it.
@@ -76,7 +74,7 @@ impl Cursor {
         } else {
             base + 2 * STEP
         };
-        self.frames.push(Frame { block, tall: block && ends_line, base, inner });
+        self.frames.push(Frame { block, base, inner });
     }
 
     /// Indentation of a line that begins with bit `i`.

@@ -6,7 +6,7 @@
 use super::errors;
 use super::report::Reports;
 use super::token::{Tok, Token};
-use crate::source::{FileId, Span};
+use crate::source::FileId;
 
 /// Braces supplied in one file at most.
 const MAX_CHANGES: usize = 100;
