@@ -1,6 +1,9 @@
 //! The targets that write configuration files, against the rules of the frameworks that read them.
 //!
-//! The rules here were read from each package, not from the target's code.
+//! The rules here were read from each package, not from the target's code. The files of
+//! `samples_for_the_frameworks_own_loaders` were also given to accelerate's `load_config_from_file`,
+//! `_validate_launch_command` and `ParallelismConfig`, to `DeepSpeedConfig` with a world of 16, and to torchtitan's
+//! `ConfigManager` and `ParallelDims`, at the pinned versions, which took them all.
 
 use crate::sample_plans::*;
 use parc::emit::plan::{Plan, RecomputeInfo};

@@ -63,7 +63,9 @@ pub(super) fn text(c: &Chosen) -> String {
     let _ = writeln!(s, "# Job {}, line {} of {}.", comment(&job.name), job.line, comment(&job.file));
     let _ = writeln!(s, "# Written by parc {} for torchtitan {VERSION}.", comment(&c.plan.compiler));
     let _ = writeln!(s, "# Started by launch.sh; the whole plan is in plan.json.\n");
-    let _ = writeln!(s, "from torchtitan.distributed.activation_checkpoint import FullAC");
+    if c.recompute == Recompute::Full {
+        s += "from torchtitan.distributed.activation_checkpoint import FullAC\n";
+    }
     let _ = writeln!(s, "from torchtitan.models.{package} import model_registry");
     let _ = writeln!(s, "from torchtitan.models.{package}.config_registry import {}\n\n", c.model.config);
     s += "def run():\n";
