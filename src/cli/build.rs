@@ -20,7 +20,7 @@ pub(super) struct Arguments {
     /// The framework that runs the job: megatron, torchtitan, deepspeed, accelerate
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
-    /// What starts it: torchrun, slurm
+    /// What starts it: torchrun, slurm, jobset, trainjob, pytorchjob, leaderworkerset, ray, skypilot, mpirun
     #[arg(long, value_name = "NAME", default_value = "torchrun")]
     launcher: String,
     /// The folder to write; it is replaced as a whole or not at all

@@ -43,6 +43,7 @@ mod syntax_editing;
 mod syntax_fix;
 mod syntax_format;
 mod targets_files;
+mod targets_launchers;
 mod targets_megatron;
 mod targets_output;
 mod targets_scripts;

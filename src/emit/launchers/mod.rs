@@ -3,6 +3,10 @@
 //! To add one: write `launchers/NAME.rs` with `pub(super) fn artifacts(&Job) -> Artifacts`, add it to
 //! [`LAUNCHERS`], put every name and path through [`super::shell`], and run what it writes in a test.
 
+mod kubernetes;
+mod mpi;
+mod ray;
+mod skypilot;
 mod slurm;
 mod torchrun;
 
@@ -35,6 +39,48 @@ pub static LAUNCHERS: &[Launcher] = &[
         title: "a Slurm batch job that starts torchrun on every node",
         start: "sbatch job.sbatch",
         artifacts: slurm::artifacts,
+    },
+    Launcher {
+        name: "jobset",
+        title: "a Kubernetes JobSet, one pod a node",
+        start: "kubectl apply -f jobset.yaml",
+        artifacts: kubernetes::jobset,
+    },
+    Launcher {
+        name: "trainjob",
+        title: "a Kubeflow TrainJob (v2)",
+        start: "kubectl apply -f trainjob.yaml",
+        artifacts: kubernetes::trainjob,
+    },
+    Launcher {
+        name: "pytorchjob",
+        title: "a Kubeflow PyTorchJob (v1)",
+        start: "kubectl apply -f pytorchjob.yaml",
+        artifacts: kubernetes::pytorchjob,
+    },
+    Launcher {
+        name: "leaderworkerset",
+        title: "a Kubernetes LeaderWorkerSet",
+        start: "kubectl apply -f leaderworkerset.yaml",
+        artifacts: kubernetes::leaderworkerset,
+    },
+    Launcher {
+        name: "ray",
+        title: "a Ray job that reserves whole nodes",
+        start: "ray job submit --working-dir . -- python ray_launch.py",
+        artifacts: ray::artifacts,
+    },
+    Launcher {
+        name: "skypilot",
+        title: "a SkyPilot task",
+        start: "sky launch sky.yaml",
+        artifacts: skypilot::artifacts,
+    },
+    Launcher {
+        name: "mpirun",
+        title: "mpirun with a host file",
+        start: "bash mpi.sh HOSTFILE",
+        artifacts: mpi::artifacts,
     },
 ];
 
