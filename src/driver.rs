@@ -1,6 +1,6 @@
 //! The whole pipeline on one screen: files to a program, a job to everything known of it.
 
-use crate::analyse::{Compiled, Schedule, costs, legality, roots, schedule, stage};
+use crate::analyse::{Compiled, Metrics, Roots, Schedule, UnitCosts, costs, legality, roots, schedule, stage};
 use crate::check;
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::elaborate::{self, Job, Settings, Split};
@@ -91,31 +91,92 @@ fn costed<'p>(
     sink: &mut Sink,
 ) -> Option<Compiled<'p>> {
     let Legal { job, sharded, schedule, mut graph } = legal(program, sources, id, settings, sink)?;
+    let priced = price(program, &job, &sharded, &mut graph, true, sink)?;
+    let Priced { costs, roots, metrics, peak, .. } = priced;
+    let mut at_point = job.point.clone();
+    at_point.resize(graph.inputs().len(), 0.0);
+    let values = stage::UnitValues::at(&graph, &at_point, &costs, &roots.saved);
+    let chunks = stage::cut(&job, &schedule, &values, sink)?;
+    let facts = stage::count(&job, &sharded, &schedule, chunks, &values);
+    let mut inputs = roots.inputs(&graph, &job.point, &facts);
+    metrics.put(&graph, &schedule, &facts, &mut inputs);
+    let compiled = Compiled { job, sharded, schedule, costs, facts, roots, metrics, graph, inputs, peak };
+    within_limits(&compiled, sink).then_some(compiled)
+}
+
+/// What a job costs, as nodes.
+struct Priced {
+    costs: Vec<UnitCosts>,
+    roots: Roots,
+    metrics: Metrics,
+    /// Values of cost functions.
+    called: Vec<expr::Id>,
+    peak: f64,
+}
+
+/// Inlines the cost functions; `at_point` holds their values to what a cost may be.
+fn price<'p>(
+    program: &'p Program,
+    job: &Job<'p>,
+    sharded: &ShardedGraph,
+    graph: &mut expr::Graph,
+    at_point: bool,
+    sink: &mut Sink,
+) -> Option<Priced> {
     for (what, span) in &job.cluster.later {
         sink.error(not_supported(what, *span));
     }
     if !job.cluster.later.is_empty() {
         return None;
     }
-    let mut eval = Evaluator::new(program, &mut graph, sink);
-    let mut caller = costs::Costs::new(&mut eval, &job)?;
-    let unit_costs = caller.units(&sharded)?;
-    let peak = costs::device_peak(&job).unwrap_or(0.0);
-    let roots = roots::build(&job, &sharded, &unit_costs, &mut caller, peak);
+    let mut eval = Evaluator::new(program, graph, sink);
+    let mut caller = costs::Costs::new(&mut eval, job)?;
+    let costs = caller.units(sharded)?;
+    let peak = costs::device_peak(job).unwrap_or(0.0);
+    let roots = roots::build(job, sharded, &costs, &mut caller, peak);
     if caller.failed() {
         return None;
     }
-    let mut at_point = job.point.clone();
-    at_point.resize(caller.graph().inputs().len(), 0.0);
-    if !caller.check(&at_point) {
+    let mut point = job.point.clone();
+    point.resize(caller.graph().inputs().len(), 0.0);
+    if at_point && !caller.check(&point) {
         return None;
     }
-    let values = stage::UnitValues::at(&graph, &at_point, &unit_costs, &roots.saved);
-    let chunks = stage::cut(&job, &schedule, &values, sink)?;
-    let facts = stage::count(&job, &sharded, &schedule, chunks, &values);
-    let inputs = roots.inputs(&graph, &job.point, &facts);
-    let compiled = Compiled { job, sharded, schedule, costs: unit_costs, facts, roots, graph, inputs, peak };
-    within_limits(&compiled, sink).then_some(compiled)
+    let called = caller.values();
+    let metrics = Metrics::new(job, sharded, &costs, &roots, peak, graph);
+    Some(Priced { costs, roots, metrics, called, peak })
+}
+
+/// A job as one graph for every point that shapes it alike: what a search evaluates.
+#[derive(Debug)]
+pub struct Shape<'p> {
+    /// The job at one of the points.
+    pub job: Job<'p>,
+    /// Its ops, placed.
+    pub sharded: ShardedGraph,
+    /// What each unit costs.
+    pub costs: Vec<UnitCosts>,
+    /// Memory, time and price.
+    pub roots: Roots,
+    /// What claims and objectives speak of.
+    pub metrics: Metrics,
+    /// Values of cost functions.
+    pub called: Vec<expr::Id>,
+    /// The graph all of it is in.
+    pub graph: expr::Graph,
+}
+
+/// Elaborates, partitions and prices a job without asking whether its point is legal.
+pub fn shape<'p>(program: &'p Program, id: DeclId, settings: &Settings, sink: &mut Sink) -> Option<Shape<'p>> {
+    let mut graph = expr::Graph::new();
+    let job = elaborate::elaborate(program, id, settings, &mut graph, sink)?;
+    let before = sink.error_count();
+    let sharded = partition::partition(&job.ops, &job.layout, &element_bytes(&job), &mut graph, sink);
+    if sink.error_count() > before {
+        return None;
+    }
+    let Priced { costs, roots, metrics, called, .. } = price(program, &job, &sharded, &mut graph, false, sink)?;
+    Some(Shape { job, sharded, costs, roots, metrics, called, graph })
 }
 
 /// Whether what the job moves and keeps can be counted.
@@ -148,6 +209,13 @@ fn legal<'p>(
 ) -> Option<Legal<'p>> {
     let mut graph = expr::Graph::new();
     let job = elaborate::elaborate(program, id, settings, &mut graph, sink)?;
+    let mut open = job.choices.iter().filter(|c| !c.settled).peekable();
+    if open.peek().is_some() {
+        for choice in open {
+            sink.error(elaborate::errors::open_choice(&choice.name, choice.span));
+        }
+        return None;
+    }
     if !legality::check_mesh(&job, &graph, sources, sink) {
         return None;
     }

@@ -22,6 +22,7 @@ pub mod limits;
 pub mod partition;
 pub mod pipeline;
 pub mod resolve;
+pub mod search;
 pub mod source;
 pub mod syntax;
 pub mod units;

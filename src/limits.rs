@@ -39,6 +39,7 @@ limits! {
     UNITS: u64 = 1_000_000, "pipeline units";
     SCHEDULE_OPS: usize = 4_194_304, "schedule operations for one number of ranks and microbatches";
     SEARCH_POINTS: u64 = 100_000_000, "points of a search before pruning";
+    SEARCH_SHAPES: usize = 1_024, "shapes of a search: combinations of choices that are not whole numbers";
     PARETO_POINTS: usize = 10_000, "points kept of a Pareto front";
     TABLE_ROWS: usize = 1_000_000, "rows of a table";
     DEVICE_BYTES: u64 = 1 << 60, "bytes a plan puts on one device";

@@ -7,7 +7,7 @@ use crate::eval::{Env, Evaluator, Num, Quantity, Record, Truth, Value, Wanted};
 use crate::hir::Program;
 use crate::source::{Sources, Span};
 use crate::syntax::ast::{self, BinaryOp, Expr, ExprKind, Tolerance};
-use crate::units::{Base, Unit, show};
+use crate::units::{Unit, show};
 use smol_str::SmolStr;
 use std::rc::Rc;
 
@@ -28,20 +28,9 @@ pub struct Verdict {
     pub about_fit: bool,
 }
 
-/// Metrics of a compiled job, as values of the language.
-#[derive(Clone, Debug)]
-pub struct Metrics {
-    /// Name to value and unit, whole where it counts something.
-    pub values: Vec<(&'static str, f64, Unit)>,
-    /// Whether every stage fits.
-    pub fits: bool,
-}
-
 /// Metrics the language has and this compiler does not compute.
 const LATER: &[&str] = &[
     "exposed_comm",
-    "energy",
-    "total_time",
     "ttft",
     "tpot",
     "utilization",
@@ -49,23 +38,19 @@ const LATER: &[&str] = &[
     "staleness",
     "host_memory",
     "params_active",
-    "params_trainable",
     "bytes",
     "reshard",
-    "price_per_token",
-    "idle",
 ];
 
 /// Evaluates every claim of `compiled`; failed requirements and expectations are reported.
 pub fn verdicts<'p>(
     compiled: &mut Compiled<'p>,
     program: &'p Program,
-    metrics: &Metrics,
     sources: &Sources,
     sink: &mut Sink,
 ) -> Vec<Verdict> {
     let claims = std::mem::take(&mut compiled.job.claims);
-    let vars = environment(compiled, metrics);
+    let vars = environment(compiled);
     let mut out = Vec::new();
     let inputs = compiled.inputs.clone();
     for claim in &claims {
@@ -95,32 +80,30 @@ fn failed(claim: &Claim<'_>, verdict: &Verdict) -> Diagnostic {
     Diagnostic::new(code, message, claim.span, verdict.found.clone())
 }
 
-/// Names every claim sees: metrics, the layout's parameters and axes, device and job fields.
-fn environment<'p>(c: &Compiled<'p>, metrics: &Metrics) -> Vec<(SmolStr, Value<'p>)> {
-    let number = |v: f64, unit: &Unit| {
-        if v.fract().abs() < f64::EPSILON && v.abs() < 9e15 {
-            Value::Num(Quantity { num: Num::Int(v as i128), unit: unit.clone() })
-        } else {
-            Value::real(v, unit.clone())
+/// Names every claim sees, with their values at the point.
+fn environment<'p>(c: &Compiled<'p>) -> Vec<(SmolStr, Value<'p>)> {
+    let known = |v: Value<'p>| match v {
+        Value::Num(Quantity { num: Num::Sym(id), unit }) => {
+            let v = c.value(id);
+            if v.fract().abs() < f64::EPSILON && v.abs() < 9e15 {
+                Value::Num(Quantity { num: Num::Int(v as i128), unit })
+            } else {
+                Value::real(v, unit)
+            }
         }
+        Value::Bool(Truth::Sym(id)) => Value::Bool(Truth::Known(c.value(id) > 0.0)),
+        other => other,
     };
-    let mut vars: Vec<(SmolStr, Value<'p>)> =
-        metrics.values.iter().map(|(n, v, u)| (SmolStr::new_static(n), number(*v, u))).collect();
-    vars.push(("fits".into(), Value::Bool(Truth::Known(metrics.fits))));
-    let mut layout = Record::made("layout", c.job.layout_name.as_str(), c.job.span);
-    for p in &c.job.parameters {
-        layout.fields.insert(p.name.as_str().into(), Value::int(i128::from(p.value)));
-    }
-    for a in &c.job.layout.axes {
-        layout.fields.insert(a.name.as_str().into(), number(c.value(a.size), &Unit::none()));
-    }
-    vars.push(("layout".into(), Value::Record(Rc::new(layout))));
-    vars.push(("device".into(), Value::Record(Rc::clone(&c.job.cluster.device))));
-    let count = |id, base| number(c.value(id), &Unit::base(base));
-    vars.push(("batch".into(), count(c.job.batch, Base::Seq)));
-    vars.push(("sequence".into(), count(c.job.sequence, Base::Tok)));
-    vars.push(("micro_batch".into(), count(c.job.micro_batch, Base::Seq)));
-    vars
+    let names = c.metrics.names(&c.job).into_iter();
+    names
+        .map(|(name, v)| match v {
+            Value::Record(r) if name == "layout" => {
+                let fields = r.fields.iter().map(|(n, v)| (n.clone(), known(v.clone()))).collect();
+                (name, Value::Record(Rc::new(Record { fields, ..(*r).clone() })))
+            }
+            v => (name, known(v)),
+        })
+        .collect()
 }
 
 struct At<'p, 'e, 's, 'i> {
@@ -234,21 +217,27 @@ impl<'p> At<'p, '_, '_, '_> {
 
     /// Reports a metric that is not computed yet.
     fn later(&mut self, e: &'p Expr) -> bool {
-        let mut found = None;
-        crate::hir::walk_expr(e, &mut |x| {
-            if let ExprKind::Path(p) = &x.kind
-                && p.len() == 1
-                && LATER.contains(&p[0].text.as_str())
-                && self.env.find(&p[0].text).is_none()
-            {
-                found = Some((p[0].text.clone(), x.span));
-            }
-        });
+        let found = not_computed(e, &self.env);
         if let Some((name, span)) = &found {
             self.eval.sink.error(crate::eval::errors::not_supported(&format!("the metric `{name}`"), *span));
         }
         found.is_some()
     }
+}
+
+/// The first metric in `e` that is not computed yet.
+pub(super) fn not_computed(e: &Expr, env: &Env<'_>) -> Option<(SmolStr, Span)> {
+    let mut found = None;
+    crate::hir::walk_expr(e, &mut |x| {
+        if let ExprKind::Path(p) = &x.kind
+            && p.len() == 1
+            && LATER.contains(&p[0].text.as_str())
+            && env.find(&p[0].text).is_none()
+        {
+            found = Some((p[0].text.clone(), x.span));
+        }
+    });
+    found
 }
 
 /// A value as its neighbour is written: a ratio compared with a percentage is shown as one.

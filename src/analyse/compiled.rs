@@ -1,6 +1,6 @@
 //! Everything known of one job at one point of its layout: what reports, claims and plans read.
 
-use super::{Facts, Roots, Schedule, UnitCosts};
+use super::{Facts, Metrics, Roots, Schedule, UnitCosts};
 use crate::elaborate::Job;
 use crate::expr;
 use crate::partition::ShardedGraph;
@@ -20,6 +20,8 @@ pub struct Compiled<'p> {
     pub facts: Facts,
     /// Memory, time and price.
     pub roots: Roots,
+    /// What claims speak of.
+    pub metrics: Metrics,
     /// The graph all of it is in.
     pub graph: expr::Graph,
     /// Values of the graph's inputs at the point.

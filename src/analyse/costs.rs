@@ -247,6 +247,11 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
         told.is_empty()
     }
 
+    /// What every cost function gave, each value once.
+    pub fn values(&self) -> Vec<expr::Id> {
+        self.memo.values().copied().collect()
+    }
+
     fn work(&mut self, work: &Work) -> expr::Id {
         let int = |id: &expr::Id| Value::sym(*id, Unit::none());
         match work {

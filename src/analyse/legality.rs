@@ -102,7 +102,7 @@ pub fn check_sharding(
         let axes: Vec<_> = via.axes.iter().map(|a| job.layout.axis(*a)).collect();
         let ranks = axes.iter().fold(1, |n: i64, a| n.saturating_mul(read(a.size) as i64));
         let sequence = read(job.sequence) as i64;
-        let splits = sharding_axes(&job.layout, &job.ops).any(|a| via.axes.contains(&a));
+        let splits = sequence_axes(&job.layout, &job.ops).any(|a| via.axes.contains(&a));
         if ranks > 1 && splits && sequence % ranks.saturating_mul(2) != 0 {
             let names: Vec<_> = axes.iter().map(|a| format!("{} = {}", a.name, read(a.size))).collect();
             sink.error(errors::zigzag(sequence, ranks, &names.join(", "), via.span));
@@ -160,7 +160,7 @@ pub fn check_sharding(
 }
 
 /// The axes a rule gives to the sequence.
-fn sharding_axes<'a>(layout: &'a Layout, ops: &'a OpGraph) -> impl Iterator<Item = AxisId> + 'a {
+pub(super) fn sequence_axes<'a>(layout: &'a Layout, ops: &'a OpGraph) -> impl Iterator<Item = AxisId> + 'a {
     let sequence = ops.dims.iter().find(|d| d.data == Some(DataDim::Sequence));
     let names = move |r: &Rule| match &r.action {
         Action::Shard { dims, otherwise, .. } => {

@@ -12,13 +12,16 @@ mod errors;
 mod flops;
 pub mod group;
 pub mod legality;
+pub mod metrics;
 pub mod roots;
+pub mod rules;
 pub mod schedule;
 pub mod stage;
 
 pub use compiled::Compiled;
 pub use costs::{Category, StepCost, UnitCosts};
 pub use flops::ModelFlops;
+pub use metrics::Metrics;
 pub use roots::{Roots, StageRoots};
 pub use schedule::Schedule;
 pub use stage::{Facts, StageFacts};

@@ -185,7 +185,7 @@ fn environment<'p>(
         };
         match value {
             Value::Error(_) => return None,
-            Value::Hole => {
+            Value::Hole(_) => {
                 eval.sink.error(errors::open_choice(&param.name.text, span));
                 return None;
             }

@@ -318,6 +318,23 @@ pub(super) fn hole_unbounded(name: &str, span: Span) -> Diagnostic {
         .help(format!("name the choices: `{name} in {{…}}`"))
 }
 
+/// `batch` and `arrivals` of one `serve` job.
+pub(super) fn load_twice(batch: Span, arrivals: Span) -> Diagnostic {
+    let message = "`batch` and `arrivals` both say how many requests there are";
+    Diagnostic::new(Code::FieldTwice, message, batch, "so many at once, as a closed batch")
+        .label(arrivals, "so many a second")
+        .note("where requests arrive, the batch follows from the load; `max_batch` bounds it")
+        .fix("write `max_batch`", batch, "max_batch", Applicability::Unsure)
+}
+
+/// Rows that the longest sample does not fit into.
+pub(super) fn pack_short(to: Span, row: i128, max: Span, longest: i128, text: &str) -> Diagnostic {
+    let message = format!("a sample of {longest} tok fits into no row of {row} tok");
+    Diagnostic::new(Code::OutOfRange, message, to, "shorter than the longest sample")
+        .label(max, format!("samples of up to {text}"))
+        .fix(format!("write `to = {text}`"), to, text, Applicability::Unsure)
+}
+
 pub(super) fn no_such_end(name: &Name, what: &str, known: &[String]) -> Diagnostic {
     let d = Diagnostic::new(Code::NameUnknown, format!("no {what} `{}` exists", name.text), name.span, "not declared");
     let all: Vec<&str> = known.iter().map(String::as_str).take(12).collect();

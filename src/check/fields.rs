@@ -308,6 +308,13 @@ impl<'p> Checker<'p, '_> {
         }
     }
 
+    /// Where the keyword of a declaration stands: right before its name.
+    fn keyword_before(&self, name: Span, keyword: &str) -> Option<Span> {
+        let before = self.sources.file(name.file).text.get(..name.start as usize)?.trim_end();
+        let start = before.strip_suffix(keyword)?.len();
+        Some(Span::new(name.file, start, start + keyword.len()))
+    }
+
     fn field_unknown(&mut self, item: &'p Item, name: &'p Name, place: Place, known: &[Field], extra: &[&'p Param]) {
         // Looked at for its own mistakes, in silence about names.
         let value = match &item.kind {
@@ -330,6 +337,14 @@ impl<'p> Checker<'p, '_> {
             .iter()
             .map(ToString::to_string),
         );
+        // In place of the batch: which batch is meant is known once the layout is.
+        if matches!(place, Place::Decl(k) if items::is_job(k))
+            && matches!(name.text.as_str(), "accumulation" | "microbatches")
+            && !self.has_batch
+        {
+            self.meant.insert("batch".into());
+            return;
+        }
         let d = said::unknown_field(&name.text, name.span, &place.noun(), &words);
         if words.iter().any(|w| *w == *name.text) {
             // `mesh = [dp, tp]`: an item, written as a field.
@@ -348,7 +363,12 @@ impl<'p> Checker<'p, '_> {
         {
             let of = Place::Decl(k).noun();
             let d = Diagnostic::new(d.code, d.message, name.span, format!("not a field of {of}"));
-            self.error(d.help(format!("`{}` belongs in a `{}` job", name.text, home.keyword())));
+            let d = d.help(format!("`{}` belongs in a `{}` job", name.text, home.keyword()));
+            let keyword = self.owner.and_then(|name| self.keyword_before(name, k.keyword()));
+            self.error(match keyword.filter(|_| k == Kind::Train && home == Kind::Finetune) {
+                Some(at) => d.fix("make it a `finetune` job", at, home.keyword(), Applicability::Unsure),
+                None => d,
+            });
             return;
         }
         if let Some(m) = meaning {

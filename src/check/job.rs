@@ -6,10 +6,11 @@ use super::items::{self, Place};
 use super::scope::{Local, Sort};
 use super::ty::{Thing, Ty, Whole};
 use super::{Checker, errors};
+use crate::diagnostics::Edit;
 use crate::eval::errors as said;
 use crate::hir::schema;
 use crate::source::Span;
-use crate::syntax::ast::{BinaryOp, Block, Body, Decl, Expr, ExprKind, ItemKind, Kind, Name, Number, Tolerance};
+use crate::syntax::ast::{Arg, BinaryOp, Block, Body, Decl, Expr, ExprKind, ItemKind, Kind, Name, Number, Tolerance};
 use crate::units::{Base, Unit};
 
 /// Metrics of `docs/reference`, with the type that says their unit.
@@ -129,8 +130,12 @@ impl<'p> Checker<'p, '_> {
         self.lets(block);
         self.find_layout(base, block);
         let batch = field(block, "batch");
+        self.has_batch =
+            batch.is_some() || base.decl.is_some_and(|d| matches!(&d.body, Body::Block(b) if !std::ptr::eq(b, block)));
         self.told_field = batch.filter(|b| self.batch_in_tokens(block, b)).map(|b| b.span);
         self.fields(block, place, schema::fields(base.kind), &[]);
+        self.one_load(block);
+        self.packs(block);
         let objective = |c: &mut Self, e: &'p Expr| {
             let parts: &[Expr] = if let ExprKind::List(list) = &e.kind { list } else { std::slice::from_ref(e) };
             for part in parts {
@@ -167,7 +172,7 @@ impl<'p> Checker<'p, '_> {
                     self.section(head, inner, place);
                     match (head.text.as_str(), name) {
                         ("edge", _) => self.edge_ends(base, block, inner),
-                        ("role", Some(name)) => self.role_job(name, inner),
+                        ("role", Some(name)) => self.role_job(name, inner, block),
                         _ => {}
                     }
                 }
@@ -175,6 +180,38 @@ impl<'p> Checker<'p, '_> {
             }
         }
         self.job_layout = before;
+    }
+
+    /// Requests come in a closed batch or arrive one after another.
+    fn one_load(&mut self, block: &'p Block) {
+        let named = |field: &str| {
+            block.items.iter().find_map(|i| match &i.kind {
+                ItemKind::Assign { target, .. } if target.name.text == field => Some(&target.name),
+                _ => None,
+            })
+        };
+        if let (Some(batch), Some(arrivals)) = (named("batch"), named("arrivals")) {
+            self.error(errors::load_twice(batch.span, arrivals.span));
+        }
+    }
+
+    /// No sample is longer than the rows that samples are packed into.
+    fn packs(&mut self, block: &'p Block) {
+        let limit = |e: &'p Expr, word: &str, name: &str| match &e.kind {
+            ExprKind::Call(f, args) if is_named(f, word) => args.iter().find_map(|a| match a {
+                Arg::Named(n, e) if n.text == name => Some(e),
+                _ => None,
+            }),
+            _ => None,
+        };
+        let Some(to) = field(block, "packing").and_then(|e| limit(e, "first_fit", "to")) else { return };
+        let Some(max) = field(block, "sequence").and_then(|e| limit(e, "lognormal", "max")) else { return };
+        if let (Some(row), Some(longest)) = (tokens(to), tokens(max))
+            && longest > row
+        {
+            let text = self.sources.snippet(max.span).to_string();
+            self.error(errors::pack_short(to.span, row, max.span, longest, &text));
+        }
     }
 
     /// An edge runs between pools or roles of its job.
@@ -206,7 +243,7 @@ impl<'p> Checker<'p, '_> {
     }
 
     /// A role runs the job of its name, unless `job` says another.
-    fn role_job(&mut self, role: &'p Name, block: &'p Block) {
+    fn role_job(&mut self, role: &'p Name, block: &'p Block, job: &'p Block) {
         let name = match field(block, "job").map(|e| &e.kind) {
             Some(ExprKind::Path(path)) if path.len() == 1 => &path[0],
             Some(_) => return,
@@ -229,7 +266,15 @@ impl<'p> Checker<'p, '_> {
             .map(|(n, _)| n.to_string())
             .collect();
         if !self.import_failed(&name.text) {
-            self.error(errors::no_such_end(name, "job", &jobs));
+            let mut d = errors::no_such_end(name, "job", &jobs);
+            // The role goes by another name, and so do the ends of its edges.
+            let ends = edge_names(job).filter(|n| n.text == name.text);
+            let places: Vec<Span> = ends.map(|n| n.span).collect();
+            for fix in &mut d.fixes {
+                let text = fix.edits.first().map(|e| e.text.clone()).unwrap_or_default();
+                fix.edits.extend(places.iter().map(|at| Edit { span: *at, text: text.clone() }));
+            }
+            self.error(d);
         }
     }
 
@@ -299,23 +344,10 @@ impl<'p> Checker<'p, '_> {
 
     /// `batch = 4194304 tok`: says so, with the sequences it would be.
     fn batch_in_tokens(&mut self, block: &'p Block, batch: &'p Expr) -> bool {
-        let count = |e: &Expr| match &e.kind {
-            ExprKind::Number { value, unit: Some((unit, _)) } => {
-                let (scale, unit) = crate::units::lookup(unit, &|_| false).ok()?;
-                if unit != Unit::base(Base::Tok) {
-                    return None;
-                }
-                match value {
-                    Number::Int(v) => v.checked_mul(scale.num).map(|v| v / scale.den),
-                    Number::Real(v) => Some((v * scale.num as f64 / scale.den as f64) as i128),
-                }
-            }
-            _ => None,
-        };
-        let Some(tokens) = count(batch) else { return false };
-        let sequence = field(block, "sequence").and_then(count);
+        let Some(found) = tokens(batch) else { return false };
+        let sequence = field(block, "sequence").and_then(tokens);
         let written = self.sources.snippet(batch.span).to_string();
-        self.error(errors::batch_in_tokens(batch.span, &written, Some(tokens), sequence));
+        self.error(errors::batch_in_tokens(batch.span, &written, Some(found), sequence));
         true
     }
 
@@ -382,6 +414,39 @@ impl<'p> Checker<'p, '_> {
 fn field<'p>(block: &'p Block, name: &str) -> Option<&'p Expr> {
     block.items.iter().find_map(|i| match &i.kind {
         ItemKind::Assign { target, value } if target.suffixes.is_empty() && target.name.text == name => Some(value),
+        _ => None,
+    })
+}
+
+/// Whether `e` is the bare name `word`.
+fn is_named(e: &Expr, word: &str) -> bool {
+    matches!(&e.kind, ExprKind::Path(p) if p.len() == 1 && p[0].text == word)
+}
+
+/// A literal number of tokens.
+fn tokens(e: &Expr) -> Option<i128> {
+    let ExprKind::Number { value, unit: Some((unit, _)) } = &e.kind else { return None };
+    let (scale, unit) = crate::units::lookup(unit, &|_| false).ok()?;
+    if unit != Unit::base(Base::Tok) {
+        return None;
+    }
+    match value {
+        Number::Int(v) => v.checked_mul(scale.num).map(|v| v / scale.den),
+        Number::Real(v) => Some((v * scale.num as f64 / scale.den as f64) as i128),
+    }
+}
+
+/// The names in `from` and `to` of the edges of `job`.
+fn edge_names(job: &Block) -> impl Iterator<Item = &Name> {
+    let edges = job.items.iter().filter_map(|i| match &i.kind {
+        ItemKind::Section { head, block, .. } if head.text == "edge" => Some(block),
+        _ => None,
+    });
+    let ends = edges.flat_map(|b| ["from", "to"].into_iter().filter_map(|n| field(b, n)));
+    let names =
+        ends.flat_map(|e| if let ExprKind::List(list) = &e.kind { list.as_slice() } else { std::slice::from_ref(e) });
+    names.filter_map(|e| match &e.kind {
+        ExprKind::Path(path) if path.len() == 1 => path.first(),
         _ => None,
     })
 }

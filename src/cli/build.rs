@@ -62,6 +62,10 @@ pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
     let mut built = None;
     if !p.sink.has_errors() {
         let id = p.jobs[0];
+        settle(&mut p, id);
+    }
+    if !p.sink.has_errors() {
+        let id = p.jobs[0];
         match args.emit {
             Some(Emit::Plan) => text = plan_with_ranks(&mut p).map(|x| plan_json(&x.plan)),
             Some(Emit::Graph) => text = graph_text(&mut p, id),
@@ -79,6 +83,14 @@ pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
         super::print(&built);
     }
     outcome
+}
+
+/// Gives open choices the values of the best point.
+fn settle(p: &mut Project, id: crate::hir::DeclId) {
+    let task = super::search::task(&p.program, &p.sources, id, &p.settings, super::search::cores());
+    if let Some(open) = crate::search::settle(task, &mut p.sink, &|_| {}) {
+        p.settings = open.settings;
+    }
 }
 
 fn plan_with_ranks(p: &mut Project) -> Option<Planned> {

@@ -2,8 +2,9 @@
 
 use super::project::{self, Project, open};
 use super::{Common, Inputs, Outcome};
-use crate::diagnostics::{Code, Diagnostic, Severity, Sink};
+use crate::diagnostics::{Diagnostic, Severity};
 use crate::driver;
+use crate::search;
 use crate::source::Sources;
 use clap::Args;
 
@@ -29,15 +30,9 @@ pub(super) fn judge(mut p: Project) -> Checked {
     let mut jobs = Vec::new();
     let clean = !p.sink.has_errors();
     for id in p.jobs.iter().filter(|_| clean) {
-        let mut sink = Sink::new();
-        let ok = driver::check_job(&p.program, &p.sources, *id, &p.settings, &mut sink);
-        // A choice left open is no mistake; a job that has one has no shape yet, so it is checked no further.
-        for d in sink.finish().into_iter().filter(|d| d.code != Code::HolesOpen) {
-            match d.code.info().severity {
-                Severity::Error => drop(p.sink.error(d)),
-                Severity::Warning => p.sink.warn(d),
-            }
-        }
+        // A choice left open is no mistake: the job is checked at a legal point.
+        let task = super::search::task(&p.program, &p.sources, *id, &p.settings, 1);
+        let ok = search::legal_point(task, &mut p.sink);
         jobs.push((p.program.entry(*id).name().text.to_string(), ok));
     }
     if clean {

@@ -13,6 +13,7 @@ pub mod output;
 mod plan;
 mod project;
 mod replace;
+mod search;
 mod show;
 mod world;
 
@@ -74,6 +75,8 @@ enum Command {
     Plan(plan::Arguments),
     /// Write a launch plan, or the plan, graph or compiled code behind it
     Build(build::Arguments),
+    /// Try every open choice and show the best
+    Search(search::Arguments),
     /// Show a declaration, evaluated: a device, a cluster, a model with its parameters
     Show(show::Arguments),
     /// Lay out files: blanks, indentation, columns
@@ -93,9 +96,9 @@ struct Inputs {
     /// Only this job
     #[arg(long, value_name = "NAME")]
     job: Option<String>,
-    /// Give a layout parameter, `batch`, `sequence` or `micro_batch` another value
-    #[arg(long, value_name = "NAME=NUMBER", value_parser = setting)]
-    set: Vec<(String, i64)>,
+    /// Give a layout parameter, `batch`, `sequence`, `micro_batch` or an open choice a value
+    #[arg(long, value_name = "NAME=VALUE", value_parser = setting)]
+    set: Vec<Setting>,
 }
 
 /// What a command ends with.
@@ -119,13 +122,27 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-fn setting(text: &str) -> Result<(String, i64), String> {
+/// What `--set` gives: a number, or the text of a choice.
+#[derive(Clone, Debug)]
+enum Setting {
+    /// A number.
+    Number(String, i64),
+    /// One of the values of an open choice that is no number.
+    Word(String, String),
+}
+
+fn setting(text: &str) -> Result<Setting, String> {
     let parts = text.split_once('=').map(|(name, value)| (name.trim(), value.trim()));
-    let (name, value) = parts.filter(|(name, _)| !name.is_empty()).ok_or("write NAME=NUMBER, such as tp=4")?;
+    let (name, value) = parts.filter(|(name, _)| !name.is_empty()).ok_or("write NAME=VALUE, such as tp=4")?;
     // `batch=64 seq` may be given as it is written in a file.
     let digits = value.strip_suffix("seq").or_else(|| value.strip_suffix("tok")).unwrap_or(value).trim_end();
-    let number = digits.replace('_', "").parse().map_err(|_| format!("`{value}` is not a whole number"))?;
-    Ok((name.to_string(), number))
+    if let Ok(number) = digits.replace('_', "").parse() {
+        return Ok(Setting::Number(name.to_string(), number));
+    }
+    if !value.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+        return Err(format!("`{value}` is not a whole number"));
+    }
+    Ok(Setting::Word(name.to_string(), value.to_string()))
 }
 
 /// Runs the command line `args`.
@@ -148,6 +165,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(Command::Check(a)) => check::run(&a, common),
         Some(Command::Plan(a)) => plan::run(&a, common),
         Some(Command::Build(a)) => build::run(&a, common),
+        Some(Command::Search(a)) => search::run(&a, common),
         Some(Command::Show(a)) => show::run(&a, common),
         Some(Command::Fmt(a)) => fmt::run(&a, common),
         Some(Command::Fix(a)) => fix::run(&a, common),
@@ -161,6 +179,7 @@ parc checks, predicts and launches parallel layouts of machine-learning jobs.
 
   parc check FILE...             is it right: names, units, shapes, mesh, schedule
   parc plan FILE                 memory, time and traffic on one screen
+  parc search FILE               every open choice tried, the best first
   parc build FILE --target megatron --launcher slurm --out DIR
                                  a launch plan that the framework accepts
   parc show NAME                 a device, cluster or model of the library, evaluated

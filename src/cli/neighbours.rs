@@ -2,13 +2,12 @@
 
 use super::plan::quietly;
 use crate::analyse::Compiled;
-use crate::analyse::claims::Metrics;
 use crate::diagnostics::{Applicability, Code, Diagnostic, Edit, Fix};
 use crate::elaborate::{AddedItem, Settings};
 use crate::emit::report::Neighbour;
 use crate::hir::{DeclId, Program};
 use crate::source::{Sources, Span};
-use crate::units::{Base, Unit, show};
+use crate::units::{Unit, show};
 
 /// One change of a layout or job.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,27 +23,6 @@ pub(super) struct Found {
     pub(super) shown: Neighbour,
     edits: Vec<Edit>,
     memory: f64,
-}
-
-/// The metrics claims may speak of.
-pub(super) fn metrics(c: &Compiled<'_>, fits: bool) -> Metrics {
-    let count = |base| Unit::base(base);
-    let params = crate::emit::assemble::params(c) as f64;
-    let values = vec![
-        ("step_time", c.value(c.roots.step_time), Unit::time()),
-        ("tokens_per_s", c.value(c.roots.tokens_per_s), count(Base::Tok).div(&Unit::time())),
-        ("flops", c.value(c.roots.flops), Unit::flop()),
-        ("mfu", c.value(c.roots.mfu), Unit::none()),
-        ("hfu", crate::emit::assemble::hfu(c), Unit::none()),
-        ("peak_memory", c.value(c.roots.peak_memory), Unit::bytes()),
-        ("bubble", c.schedule.bubble, Unit::none()),
-        ("microbatches", c.value(c.job.microbatches), Unit::none()),
-        ("accumulation", c.value(c.job.microbatches), Unit::none()),
-        ("params", params, Unit::none()),
-        ("price", c.value(c.roots.price), count(Base::Dollar)),
-        ("devices", c.job.cluster.devices as f64, Unit::none()),
-    ];
-    Metrics { values, fits }
 }
 
 /// Schedule operations up to which neighbours are tried: each runs the schedule again.

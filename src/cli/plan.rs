@@ -12,6 +12,7 @@ use crate::emit::plan::Plan;
 use crate::emit::plan_json;
 use crate::emit::report::{self, Neighbour, Style};
 use crate::hir::DeclId;
+use crate::search;
 use clap::Args;
 
 #[derive(Args, Debug)]
@@ -61,10 +62,12 @@ pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
 /// Compiles one job, checks its claims and makes its plan; what is wrong goes to the project's sink.
 pub(super) fn plan_job(p: &mut Project, id: DeclId, ranks: Ranks) -> Option<Planned> {
     let Project { sources, program, sink, settings, .. } = p;
+    let task = super::search::task(program, sources, id, settings, super::search::cores());
+    let search::Open { settings, .. } = search::settle(task, sink, &|_| {})?;
+    let settings = &settings;
     let mut compiled = driver::compile(program, sources, id, settings, sink)?;
     let fits = fits(&compiled);
-    let metrics = neighbours::metrics(&compiled, fits);
-    let verdicts = claims::verdicts(&mut compiled, program, &metrics, sources, sink);
+    let verdicts = claims::verdicts(&mut compiled, program, sources, sink);
     let expected = claims::expects_no_fit(&compiled.job.claims);
     let found = neighbours::explore(program, sources, id, settings, &compiled, fits);
     if !fits && !expected {

@@ -47,7 +47,13 @@ pub(super) fn open_edited(inputs: &Inputs, edited: &BTreeMap<PathBuf, String>) -
     let roots: Vec<_> = files.iter().map(|f| RootFile { shown: f.display().to_string(), path: absolute(f) }).collect();
     let program = driver::front(&mut sources, world.as_ref(), &roots, &mut sink);
     let jobs = pick(&program, job.as_deref(), &mut sink);
-    let settings = Settings { values: inputs.set.clone(), ..Settings::default() };
+    let mut settings = Settings::default();
+    for given in &inputs.set {
+        match given {
+            super::Setting::Number(name, value) => settings.values.push((name.clone(), *value)),
+            super::Setting::Word(name, text) => settings.words.push((name.clone(), text.clone())),
+        }
+    }
     Project { sources, program, sink, settings, jobs }
 }
 

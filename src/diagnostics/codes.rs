@@ -99,6 +99,7 @@ codes! {
     RequireFailed     "E0802" "require-failed"      Error "a requirement does not hold";
     ExpectFailed      "E0803" "expect-failed"       Error "an expectation does not hold";
     HolesOpen         "E0804" "holes-open"          Error "a choice is still open";
+    SearchEmpty       "E0805" "search-empty"       Error "no point of a search is legal";
     // E09 targets and what is not built yet
     TargetCannot      "E0901" "target-cannot"       Error "the launch target cannot run this layout";
     TargetUnknown     "E0902" "target-unknown"      Error "a launch target or launcher is not known";

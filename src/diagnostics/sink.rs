@@ -40,6 +40,16 @@ impl Sink {
         self.keep(diagnostic);
     }
 
+    /// Takes what another sink held at its end.
+    pub fn take(&mut self, said: Vec<Diagnostic>) {
+        for d in said {
+            match d.code.info().severity {
+                Severity::Error => drop(self.error(d)),
+                Severity::Warning => self.warn(d),
+            }
+        }
+    }
+
     /// Keeps so many, and of each so much, that a hostile file cannot fill the memory. Errors are counted all the same.
     fn keep(&mut self, mut diagnostic: Diagnostic) {
         if self.list.len() < DIAGNOSTICS_KEPT {

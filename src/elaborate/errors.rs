@@ -10,10 +10,48 @@ pub(super) fn missing_argument(name: &str, of: &Name, span: Span) -> Diagnostic 
     crate::eval::errors::missing_argument(name, &of.text, span, of.span)
 }
 
-pub(super) fn open_choice(name: &str, span: Span) -> Diagnostic {
+pub(crate) fn open_choice(name: &str, span: Span) -> Diagnostic {
     Diagnostic::new(Code::HolesOpen, format!("`{name}` is still open"), span, "no value yet")
         .note("a plan needs one value for everything; open choices are for a search")
         .help(format!("give a value here, or try one with `--set {name}=…`"))
+}
+
+/// `accumulation = 16` in place of the batch.
+pub(super) fn batch_follows(name: &str, given: Option<i128>, micro: i128, ranks: i128, span: Span) -> Diagnostic {
+    let message = format!("`{name}` follows from `batch`, which is what a job gives");
+    let d = Diagnostic::new(Code::FieldUnknown, message, span, "not a field of a `train` job");
+    match given.and_then(|n| n.checked_mul(micro)?.checked_mul(ranks)).filter(|n| *n > 0) {
+        Some(batch) => d.note(format!("{micro} seq × {ranks} ranks × {} = {batch} seq", given.unwrap_or(0))).fix(
+            format!("write `batch = {batch} seq`"),
+            span,
+            format!("batch = {batch} seq"),
+            Applicability::Unsure,
+        ),
+        None => d.help("write `batch = … seq`, of all ranks and microbatches"),
+    }
+}
+
+/// A format that contractions are to run in, on a device that has no peak for it.
+pub(super) fn no_peak(dtype: &str, device: &str, known: &[String], span: Span) -> Diagnostic {
+    let list: Vec<_> = known.iter().map(|k| format!("`{k}`")).collect();
+    Diagnostic::new(
+        Code::FieldMissing,
+        format!("`{device}` has no peak for `{dtype}`"),
+        span,
+        format!("computes in `{dtype}`"),
+    )
+    .note(format!("it has peaks for {}", list.join(", ")))
+}
+
+/// A hole in the arguments of a model: the layout is searched, the model is given.
+pub(super) fn model_open(name: &str, bool: bool, span: Span) -> Diagnostic {
+    let message = format!("`{name}` of the model is open");
+    let d = Diagnostic::new(Code::HolesOpen, message, span, "this shapes the model")
+        .note("a search goes over layouts of one model: its shape is settled before");
+    if !bool {
+        return d.help(format!("write a value for `{name}`, or a job for each"));
+    }
+    ["true", "false"].iter().fold(d, |d, v| d.fix(format!("write `{v}`"), span, *v, Applicability::Unsure))
 }
 
 pub(super) fn misplaced(what: &str, span: Span) -> Diagnostic {

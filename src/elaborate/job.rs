@@ -9,15 +9,15 @@ use super::errors;
 use super::layout::{self, PipelineItem};
 use super::model;
 use super::numerics::Numerics;
-use crate::eval::{Env, Evaluator, Instance, Value};
+use crate::eval::{Choice, Domain, Env, Evaluator, Instance, Value, Wanted};
 use crate::expr::{self, Node};
 use crate::graph::{DataDim, OpGraph, ValueRole};
 use crate::hir::{DeclId, Program};
 use crate::layout::{Action, AxisId, Class, Hold, Layout, Recompute, RecomputeWhat, Scope, Store};
 use crate::source::Span;
 use crate::syntax::ast::{self, Expr, ItemKind, Kind};
-use crate::units::Base;
-use fields::{Fields, fields, is_default};
+use crate::units::{Base, Unit};
+use fields::{Field, Fields, fields, is_default};
 use indexmap::IndexMap;
 use smol_str::SmolStr;
 use std::rc::Rc;
@@ -26,6 +26,10 @@ use std::rc::Rc;
 pub struct Settings {
     /// Name to whole number.
     pub values: Vec<(String, i64)>,
+    /// Name to the text of a choice that is not a whole number.
+    pub words: Vec<(String, String)>,
+    /// Open choices that are settled, by place: the index of the value in its domain.
+    pub chosen: Vec<(Span, usize)>,
     /// Items added to the layout.
     pub items: Vec<AddedItem>,
 }
@@ -69,6 +73,19 @@ pub struct Parameter {
     /// The values its declaration allows, where it lists them.
     pub domain: Option<Vec<i64>>,
     /// Where the value is written.
+    pub span: Span,
+}
+
+/// `minimize e`, `maximize e`
+#[derive(Clone, Debug)]
+pub struct Objective<'p> {
+    /// Whether more is better.
+    pub maximize: bool,
+    /// What; a list is a Pareto front.
+    pub value: &'p Expr,
+    /// The names it sees.
+    pub env: Rc<Env<'p>>,
+    /// The item.
     pub span: Span,
 }
 
@@ -186,6 +203,12 @@ pub struct Job<'p> {
     pub duties: Vec<Duty>,
     /// Requirements and expectations.
     pub claims: Vec<Claim<'p>>,
+    /// What a search is after.
+    pub objective: Option<Objective<'p>>,
+    /// Open choices, in the order of the text.
+    pub choices: Vec<Choice<'p>>,
+    /// Nodes whose value at the point shaped the graph, with that value.
+    pub readings: Vec<(expr::Id, f64)>,
     /// Where each field is given: `layout`, `micro_batch`, …
     pub places: IndexMap<String, Span>,
     /// The job's name in its declaration.
@@ -214,27 +237,31 @@ pub fn elaborate<'p>(
         eval.sink.error(errors::not_supported(&format!("`{}` jobs", instance.decl.kind.keyword()), name.span));
         return None;
     }
-    let Fields { values, claims } = fields(&mut eval, &instance, settings)?;
-    let mut j = Builder { eval, values, settings, name: &name };
-    j.build(id, claims)
+    eval.choices.settled.clone_from(&settings.chosen);
+    eval.choices.named.clone_from(&settings.words);
+    let Fields { values, claims, objective, lets } = fields(&mut eval, &instance, settings)?;
+    let mut j = Builder { eval, values, settings, name: &name, lets };
+    j.build(id, claims, objective)
 }
 
 struct Builder<'p, 'a, 's> {
     eval: Evaluator<'p, 's>,
-    values: IndexMap<SmolStr, (&'p Expr, Rc<Env<'p>>, Span)>,
+    values: IndexMap<SmolStr, Field<'p>>,
     settings: &'a Settings,
     name: &'a ast::Name,
+    /// Names of the job's `let`s.
+    lets: Vec<SmolStr>,
 }
 
 impl<'p> Builder<'p, '_, '_> {
-    fn build(&mut self, id: DeclId, mut claims: Vec<Claim<'p>>) -> Option<Job<'p>> {
+    fn build(&mut self, id: DeclId, mut claims: Vec<Claim<'p>>, objective: Option<Objective<'p>>) -> Option<Job<'p>> {
         let before = self.eval.sink.error_count();
         for field in ["packing", "epochs", "minibatches", "attention_mask", "balance", "ema", "disturb"] {
-            if let Some((e, _, _)) = self.values.get(field)
-                && !is_default(field, e)
+            if let Some(f) = self.values.get(field)
+                && !is_default(field, f.expr)
             {
                 let what = format!("`{field}` of a job");
-                self.eval.sink.error(errors::not_supported(&what, e.span));
+                self.eval.sink.error(errors::not_supported(&what, f.expr.span));
             }
         }
         let cluster = self.machines();
@@ -244,26 +271,23 @@ impl<'p> Builder<'p, '_, '_> {
         let optimizer = self.record("optimizer", "AdamW");
         let cost = self.cost();
         let mut parameters = Vec::new();
-        let mut point = Vec::new();
         let mut duties = Vec::new();
-        let batch = self.count("batch", Base::Seq, None, &mut parameters, &mut point);
-        let sequence = self.count("sequence", Base::Tok, None, &mut parameters, &mut point);
-        let micro_batch = self.count("micro_batch", Base::Seq, Some(1), &mut parameters, &mut point);
+        // Given in place of the batch, which follows from it.
+        let derived = fields::DERIVED.iter().find_map(|n| self.values.get(*n).cloned().map(|f| (*n, f)));
+        let derived = derived.filter(|_| self.field_place("batch").is_none());
+        let batch = self.count("batch", Base::Seq, derived.as_ref().map(|_| 1), None, &mut parameters);
+        let sequence = self.count("sequence", Base::Tok, None, None, &mut parameters);
+        let divisors = batch.map(|b| Domain::counts(self.divisors_of(b), &Unit::base(Base::Seq)));
+        let micro_batch = self.count("micro_batch", Base::Seq, Some(1), divisors, &mut parameters);
         let length = self.length();
         let (cluster, (model, model_span), (layout, _)) = (cluster?, model?, layout?);
         self.one_kind(&cluster, &claims)?;
-        let evaluated = layout::evaluate(
-            &mut self.eval,
-            &layout,
-            &cluster,
-            self.settings,
-            &mut parameters,
-            &mut point,
-            &mut duties,
-        )?;
+        let evaluated =
+            layout::evaluate(&mut self.eval, &layout, &cluster, self.settings, &mut parameters, &mut duties)?;
         let (batch, sequence, micro_batch) = (batch?, sequence?, micro_batch?);
         self.check_settings(&parameters)?;
         let (precision, optimizer, cost) = (precision?, optimizer?, cost?);
+        super::numerics::computable(&mut self.eval, &precision.0, &cluster.device, precision.1)?;
         let numerics = Numerics::new(&mut self.eval, &precision.0, &optimizer.0, precision.1)?;
 
         let input = model::data_dims(&model);
@@ -272,6 +296,10 @@ impl<'p> Builder<'p, '_, '_> {
         let mut evaluated = evaluated;
         add_items(&mut evaluated.layout, &self.settings.items, &batch_axes, model_span);
         let replicas: Vec<_> = batch_axes.iter().map(|a| evaluated.layout.axis(*a).size).collect();
+        if let Some((name, field)) = derived {
+            self.batch_of(name, &field, micro_batch, &replicas);
+            return None;
+        }
         let graph = &mut *self.eval.graph;
         let replicas = graph.product(replicas);
         let microbatch_all = graph.mul(micro_batch, replicas);
@@ -279,7 +307,7 @@ impl<'p> Builder<'p, '_, '_> {
         let zero = graph.int(0);
         let cond = graph.eq(rest, zero);
         let microbatches = graph.put(Node::ExactDiv(batch, microbatch_all));
-        let batch_span = self.values.get("batch").map_or(self.name.span, |(_, _, s)| *s);
+        let batch_span = self.values.get("batch").map_or(self.name.span, |f| f.span);
         duties.push(Duty { cond, kind: DutyKind::Batch, span: batch_span });
 
         let extents = model::Extents { batch: microbatch_all, sequence };
@@ -306,7 +334,10 @@ impl<'p> Builder<'p, '_, '_> {
                 claims.push(Claim::required(cond, message.clone(), env, item.span));
             }
         }
-        let places = self.values.iter().map(|(n, (e, _, _))| (n.to_string(), e.span)).collect();
+        let choices = std::mem::take(&mut self.eval.choices);
+        let mut met = choices.met;
+        met.sort_by_key(|c| (c.span.file, c.span.start));
+        let places = self.values.iter().map(|(n, f)| (n.to_string(), f.expr.span)).collect();
         Some(Job {
             name: self.name.text.to_string(),
             id,
@@ -326,18 +357,41 @@ impl<'p> Builder<'p, '_, '_> {
             length,
             batch_axes,
             parameters,
-            point,
+            point: choices.point,
             duties,
             claims,
+            objective,
+            choices: met,
+            readings: choices.readings,
             places,
             span: self.name.span,
         })
     }
 
+    /// Says which batch a number of microbatches means.
+    fn batch_of(&mut self, name: &str, field: &Field<'p>, micro_batch: expr::Id, replicas: &[expr::Id]) {
+        let given = self.eval.eval(field.expr, &field.env, &Wanted::Any).as_int();
+        let replicas = self.eval.graph.product(replicas.iter().copied());
+        let read = |id| self.eval.graph.eval(&self.eval.choices.point, &[id])[0] as i128;
+        let (micro, ranks) = (read(micro_batch), read(replicas));
+        self.eval.sink.error(errors::batch_follows(name, given, micro, ranks, field.span));
+    }
+
+    /// The divisors of a count, over all values it may have.
+    fn divisors_of(&self, count: expr::Id) -> Vec<i64> {
+        let listed = self.eval.choices.met.iter().find(|c| c.input == Some(count)).and_then(|c| c.domain.integers());
+        let at_point = || vec![self.eval.graph.eval(&self.eval.choices.point, &[count])[0] as i64];
+        let mut all: Vec<i64> = listed.unwrap_or_else(at_point).into_iter().flat_map(divisors).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     fn check_settings(&mut self, parameters: &[Parameter]) -> Option<()> {
         for (name, _) in &self.settings.values {
-            if !parameters.iter().any(|p| p.name == *name) {
-                let known: Vec<_> = parameters.iter().map(|p| p.name.clone()).collect();
+            if !parameters.iter().any(|p| p.name == *name) && !self.lets.iter().any(|l| *l == *name) {
+                let lets = self.lets.iter().map(ToString::to_string);
+                let known: Vec<_> = parameters.iter().map(|p| p.name.clone()).chain(lets).collect();
                 self.eval.sink.error(errors::set_unknown(name, &known, self.name.span));
                 return None;
             }
@@ -377,6 +431,16 @@ impl<'p> Builder<'p, '_, '_> {
             }
         }
     }
+}
+
+/// The divisors of `n`, least first; of a number beyond 2^40 none.
+pub(super) fn divisors(n: i64) -> Vec<i64> {
+    if !(1..=1 << 40).contains(&n) {
+        return Vec::new();
+    }
+    let small: Vec<i64> = (1..=n.isqrt()).filter(|d| n % d == 0).collect();
+    let large: Vec<i64> = small.iter().rev().map(|d| n / d).filter(|d| d * d != n).collect();
+    small.into_iter().chain(large).collect()
 }
 
 /// The axes whose first rule at the top of the layout gives them to `dim`.

@@ -7,8 +7,8 @@ use super::cluster::Cluster;
 use super::errors;
 use super::flatten::{Flat, flatten};
 use super::job::{Duty, DutyKind, Parameter, Settings};
-use crate::diagnostics::Code;
-use crate::eval::{Env, Evaluator, Given, Instance, Num, Quantity, Truth, Value, Wanted, type_wanted};
+use crate::diagnostics::{Applicability, Code};
+use crate::eval::{Domain, Env, Evaluator, Given, Hole, Instance, Num, Quantity, Truth, Value, Wanted, type_wanted};
 use crate::expr::{self, Input};
 use crate::layout::{Action, AxisId, Layout, Scope, Selector, SelectorPart};
 use crate::source::Span;
@@ -63,8 +63,6 @@ pub(super) struct Evaluated<'p> {
 struct Builder<'p, 'e, 's, 'j> {
     eval: &'e mut Evaluator<'p, 's>,
     duties: &'j mut Vec<Duty>,
-    /// Values of the graph's inputs at the point, in their order.
-    point: &'j mut Vec<f64>,
     layout: Layout,
     /// `axis data = [dp, cp]`.
     products: Vec<(String, Vec<AxisId>)>,
@@ -85,7 +83,6 @@ pub(super) fn evaluate<'p>(
     cluster: &Cluster<'p>,
     settings: &Settings,
     parameters: &mut Vec<Parameter>,
-    point: &mut Vec<f64>,
     duties: &mut Vec<Duty>,
 ) -> Option<Evaluated<'p>> {
     let decl = instance.decl;
@@ -100,7 +97,6 @@ pub(super) fn evaluate<'p>(
     let mut b = Builder {
         eval,
         duties,
-        point,
         layout: Layout::default(),
         products: Vec::new(),
         devices: cluster.devices,
@@ -178,19 +174,38 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 }
             },
         };
-        let allowed = domain.as_ref().and_then(|d| self.domain(d, env));
-        match value {
-            Value::Hole => {
-                self.eval.sink.error(errors::open_choice(name, span));
-                None
+        let declared = match domain {
+            Some(d) => Some(self.eval.domain(d, env).ok()?),
+            None => None,
+        };
+        let allowed = declared.as_ref().filter(|d| d.len() <= 4096).and_then(Domain::integers);
+        let value = match value {
+            Value::Hole(hole) => {
+                let open = declared.or_else(|| self.default_domain(name, instance, &wanted, ty.as_ref()));
+                self.eval.choose(name, &hole, open)
             }
+            v => v,
+        };
+        match value {
             Value::Error(_) => None,
+            Value::Num(Quantity { num: Num::Sym(id), ref unit }) if unit.is_none() => {
+                if self.eval.choices.met.iter().any(|c| c.input == Some(id)) {
+                    self.chosen(name, id, allowed, span, domain.as_ref().map(|d| d.span), parameters)?;
+                }
+                Some(self.eval.require(value, &wanted, &format!("`{name}`"), span))
+                    .filter(|v| !matches!(v, Value::Error(_)))
+            }
             Value::Num(Quantity { num: Num::Int(v), unit }) if unit.is_none() => {
                 if let (Some(list), Some(d)) = (&allowed, domain)
-                    && !list.contains(&v)
+                    && !list.iter().any(|x| i128::from(*x) == v)
                 {
                     let text = list.iter().take(12).map(ToString::to_string).collect::<Vec<_>>().join(", ");
-                    self.eval.sink.error(errors::outside_domain(name, &v.to_string(), &text, span, d.span));
+                    // What the command line gives is not in the file.
+                    let near = if settings.number(name).is_none() { nearest(list, v) } else { Vec::new() };
+                    let error = errors::outside_domain(name, &v.to_string(), &text, span, d.span);
+                    self.eval.sink.error(near.iter().fold(error, |d, v| {
+                        d.fix(format!("write `{name} = {v}`"), span, v.to_string(), Applicability::Unsure)
+                    }));
                     return None;
                 }
                 let Some(value) = i64::try_from(v).ok().filter(|v| v.abs() <= 1 << 40) else {
@@ -207,17 +222,12 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 // Wide enough to try neighbours of the point, narrow enough that products of several stay whole numbers
                 // on the largest cluster.
                 let near = v.saturating_mul(64).max(4_096).min(i128::from(self.devices));
-                let hi = allowed.iter().flatten().copied().max().unwrap_or(1).max(near).max(v);
+                let most = allowed.iter().flatten().copied().max().unwrap_or(1);
+                let hi = i128::from(most).max(near).max(v);
                 let input = Input { name: name.to_string(), kind: expr::Kind::Int, lo: 1.0, hi: hi as f64 };
                 let id = self.eval.graph.input(input);
-                self.point.push(value as f64);
-                parameters.push(Parameter {
-                    name: name.to_string(),
-                    input: id,
-                    value,
-                    domain: allowed.map(|l| l.iter().filter_map(|v| i64::try_from(*v).ok()).collect()),
-                    span,
-                });
+                self.eval.choices.point.push(value as f64);
+                parameters.push(Parameter { name: name.to_string(), input: id, value, domain: allowed, span });
                 Some(Value::sym(id, Unit::none()))
             }
             other => Some(self.eval.require(other, &wanted, &format!("`{name}`"), span))
@@ -225,26 +235,64 @@ impl<'p> Builder<'p, '_, '_, '_> {
         }
     }
 
-    /// The whole numbers of a domain, if they can be listed.
-    fn domain(&mut self, e: &'p Expr, env: &Rc<Env<'p>>) -> Option<Vec<i128>> {
-        let items: Vec<Value<'p>> = match &e.kind {
-            ExprKind::Set(list) | ExprKind::List(list) => {
-                list.iter().map(|x| self.eval.eval(x, env, &Wanted::Any)).collect()
-            }
-            _ => match self.eval.eval(e, env, &Wanted::Any) {
-                Value::List(l) => l.to_vec(),
-                Value::Range(a, b) if b - a <= 4096 => (a..b).map(Value::int).collect(),
-                _ => return None,
-            },
-        };
-        items.iter().map(Value::as_int).collect()
+    /// A parameter that follows from choices: it is the graph's, and every value it may take is allowed.
+    fn chosen(
+        &mut self,
+        name: &SmolStr,
+        id: expr::Id,
+        allowed: Option<Vec<i64>>,
+        span: Span,
+        declared: Option<Span>,
+        parameters: &mut Vec<Parameter>,
+    ) -> Option<()> {
+        let choice = self.eval.choices.met.iter().find(|c| c.input == Some(id));
+        let values = choice.and_then(|c| c.domain.integers()).unwrap_or_default();
+        if let (Some(list), Some(at)) = (&allowed, declared)
+            && let Some(v) = values.iter().find(|v| !list.contains(v))
+        {
+            let text = list.iter().take(12).map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            self.eval.sink.error(errors::outside_domain(name, &v.to_string(), &text, span, at));
+            return None;
+        }
+        if let Some(v) = values.iter().find(|v| **v < 1) {
+            self.eval.sink.error(errors::not_positive(name, i128::from(*v), span));
+            return None;
+        }
+        let value = self.eval.graph.eval(&self.eval.choices.point, &[id])[0] as i64;
+        let domain = if values.is_empty() { allowed } else { Some(values) };
+        parameters.push(Parameter { name: name.to_string(), input: id, value, domain, span });
+        Some(())
+    }
+
+    /// What `?` stands for where no domain is declared: the divisors of the devices for the size of an axis.
+    fn default_domain(
+        &self,
+        name: &str,
+        instance: &Instance<'p>,
+        wanted: &Wanted,
+        ty: Option<&ast::Type>,
+    ) -> Option<Domain<'p>> {
+        if ty.is_some_and(|t| t.name.text == "Bool") {
+            return Some(Domain::Listed(vec![Value::Bool(Truth::Known(false)), Value::Bool(Truth::Known(true))]));
+        }
+        let Body::Block(own) = &instance.decl.body else { return None };
+        let blocks = std::iter::once(own).chain(instance.with.iter().map(|g| g.block));
+        let sizes = blocks.flat_map(|b| &b.items).any(|item| match &item.kind {
+            ItemKind::Mesh(defs) => defs.iter().any(|d| match &d.size {
+                None => d.name.text == name,
+                Some(e) => names(e, name),
+            }),
+            _ => false,
+        });
+        let sizes = sizes || (*wanted == Wanted::Int && in_default_of_another(instance, name));
+        sizes.then(|| Domain::numbers(super::job::divisors(self.devices)))
     }
 
     /// The outcome of a condition at the layout's point: it fixes the shape of the graph.
     fn decide(&mut self, cond: &'p Expr, env: &Rc<Env<'p>>) -> Option<bool> {
         match self.eval.eval(cond, env, &Wanted::Any) {
             Value::Bool(Truth::Known(b)) => Some(b),
-            Value::Bool(Truth::Sym(id)) => Some(self.eval.graph.eval(self.point, &[id])[0] != 0.0),
+            Value::Bool(Truth::Sym(id)) => Some(self.eval.read(id) > 0.0),
             Value::Error(_) => None,
             other => {
                 let noun = other.noun();
@@ -267,7 +315,8 @@ impl<'p> Builder<'p, '_, '_, '_> {
                         vars.push((l.name.text.clone(), self.eval.eval(e, &env, &wanted)));
                     }
                     ast::LetValue::In(e) => {
-                        self.eval.sink.error(errors::open_choice(&l.name.text, e.span));
+                        let hole = Hole { span: e.span, domain: Some((e, Rc::clone(&env))) };
+                        vars.push((l.name.text.clone(), self.eval.choose(&l.name.text, &hole, None)));
                     }
                 }
             } else {
@@ -348,4 +397,28 @@ impl<'p> Builder<'p, '_, '_, '_> {
         }
         Some(scope)
     }
+}
+
+/// Whether `e` names `name`.
+fn names(e: &Expr, name: &str) -> bool {
+    let mut found = false;
+    crate::hir::walk_expr(e, &mut |x| {
+        found |= matches!(&x.kind, ExprKind::Path(p) if p.len() == 1 && p[0].text == name);
+    });
+    found
+}
+
+/// Whether the default of another parameter, such as `dp = devices / (tp * pp)`, is made from `name`.
+fn in_default_of_another(instance: &Instance<'_>, name: &str) -> bool {
+    instance.decl.params.iter().flatten().any(|p| match &p.kind {
+        ParamKind::Value { default: Some(e), .. } => names(e, name) && names(e, "devices"),
+        _ => false,
+    })
+}
+
+/// The values of `list` next to `v`, below and above.
+fn nearest(list: &[i64], v: i128) -> Vec<i64> {
+    let below = list.iter().filter(|x| i128::from(**x) < v).max();
+    let above = list.iter().filter(|x| i128::from(**x) > v).min();
+    below.into_iter().chain(above).copied().collect()
 }

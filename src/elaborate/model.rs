@@ -115,8 +115,9 @@ pub(super) fn elaborate<'p>(
         };
         match value {
             Value::Error(_) => return None,
-            Value::Hole => {
-                eval.sink.error(errors::open_choice(&param.name.text, model.span));
+            Value::Hole(hole) => {
+                let bool = ty.as_ref().is_some_and(|t| t.name.text == "Bool");
+                eval.sink.error(errors::model_open(&param.name.text, bool, hole.span));
                 return None;
             }
             v => env.bind(param.name.text.clone(), v),
@@ -362,8 +363,8 @@ impl<'p> Builder<'p, '_, '_> {
         let what = format!("the extent of `{}`", def.name.text);
         let q = match self.eval.require(value, &Wanted::Int, &what, def.extent.span) {
             Value::Num(q) => q,
-            Value::Hole => {
-                self.eval.sink.error(errors::open_choice(&def.name.text, def.extent.span));
+            Value::Hole(hole) => {
+                self.eval.sink.error(errors::model_open(&def.name.text, false, hole.span));
                 return None;
             }
             _ => return None,

@@ -1,9 +1,9 @@
 //! Number formats and the optimizer of a job.
 
 use super::errors;
-use crate::eval::{Evaluator, Record, Value};
+use crate::eval::{Evaluator, Record, Value, Wanted};
 use crate::source::Span;
-use crate::syntax::ast::ItemKind;
+use crate::syntax::ast::{Expr, ItemKind};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -123,4 +123,50 @@ impl<'p> Dtype<'p> {
         let scale = if block > 0.0 { field("scale_bits") / block } else { 0.0 };
         Self { name: record.name.to_string(), bytes: (field("bits") + scale) / 8.0, record: Rc::clone(record) }
     }
+}
+
+/// Every format that contractions run in has a peak on `device`; the first that has none is reported, where the user
+/// wrote it, or at `used_at`.
+pub(super) fn computable<'p>(
+    eval: &mut Evaluator<'p, '_>,
+    precision: &Record<'p>,
+    device: &Record<'p>,
+    used_at: Span,
+) -> Option<()> {
+    let Some(Value::Record(peaks)) = device.fields.get("peak") else { return Some(()) };
+    let mut seen: Vec<&str> = Vec::new();
+    for given in precision.given.iter().rev() {
+        let mut fields: Vec<(&'p str, &'p Expr)> = Vec::new();
+        for item in &given.block.items {
+            match &item.kind {
+                ItemKind::In { block, .. } => {
+                    for inner in &block.items {
+                        if let ItemKind::Assign { target, value } = &inner.kind {
+                            fields.push((&target.name.text, value));
+                        }
+                    }
+                }
+                ItemKind::Assign { target, value } if !seen.contains(&target.name.text.as_str()) => {
+                    seen.push(&target.name.text);
+                    fields.push((&target.name.text, value));
+                }
+                _ => {}
+            }
+        }
+        for (_, value) in fields.into_iter().filter(|(n, _)| matches!(*n, "compute" | "grad_compute")) {
+            let Value::Record(dtype) = eval.eval(value, &given.env, &Wanted::Any) else { continue };
+            let runs_as = match dtype.fields.get("computes_as") {
+                Some(Value::Record(other)) => other.name.clone(),
+                _ => dtype.name.clone(),
+            };
+            if dtype.kind == "dtype" && !peaks.fields.contains_key(&runs_as) {
+                let known: Vec<_> = peaks.fields.keys().map(ToString::to_string).collect();
+                let library = eval.program.module(given.env.module).std;
+                let at = if library { used_at } else { value.span };
+                eval.sink.error(errors::no_peak(&dtype.name, &device.name, &known, at));
+                return None;
+            }
+        }
+    }
+    Some(())
 }

@@ -244,7 +244,7 @@ fn text(v: &Value<'_>) -> String {
         },
         Value::Op(op) => format!("{}({}, {})", op.kind, op.microbatch, op.chunk),
         Value::Range(a, b) => format!("{a}..{b}"),
-        Value::Hole => "?".into(),
+        Value::Hole(_) => "?".into(),
         Value::Error(_) => "an error".into(),
     }
 }

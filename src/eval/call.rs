@@ -3,7 +3,7 @@
 use super::builtin::{FUNCTIONS, is_word};
 use super::errors;
 use super::types::wanted_of;
-use super::{Closure, Env, Evaluator, Instance, Value, Wanted, Word, type_wanted};
+use super::{Closure, Env, Evaluator, Hole, Instance, Value, Wanted, Word, type_wanted};
 use crate::source::Span;
 use crate::syntax::ast::{self, Arg, Expr, ExprKind, Param, ParamKind};
 use std::rc::Rc;
@@ -115,7 +115,8 @@ impl<'p> Evaluator<'p, '_> {
                 Arg::Positional(e) => (None, e),
                 Arg::Named(n, e) => (Some(n.clone()), e),
                 Arg::Domain(n, e) => {
-                    out.push(Given { name: Some(n.clone()), value: Value::Hole, span: e.span });
+                    let hole = Hole { span: e.span, domain: Some((e, Rc::clone(env))) };
+                    out.push(Given { name: Some(n.clone()), value: Value::Hole(Rc::new(hole)), span: e.span });
                     continue;
                 }
             };

@@ -59,6 +59,28 @@ pub(crate) fn wrong_kind(what: &str, wanted: &str, found: &str, span: Span) -> D
     Diagnostic::new(Code::KindMismatch, format!("{what} needs {wanted}, not {found}"), span, format!("this is {found}"))
 }
 
+/// `?` where nothing bounds the choice.
+pub(crate) fn nothing_says(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::HolesOpen, format!("nothing says what `{name}` may be"), span, "an open choice")
+        .help(format!("name the choices: `{name} in {{…}}`"))
+}
+
+/// A domain without a value.
+pub(crate) fn no_values(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::OutOfRange, format!("`{name}` has nothing to choose from"), span, "an empty domain")
+}
+
+/// `--set NAME=TEXT` with a text that the domain of the choice does not hold.
+pub(crate) fn not_among(name: &str, text: &str, known: &[String], span: Span) -> Diagnostic {
+    let list: Vec<_> = known.iter().map(|k| format!("`{k}`")).collect();
+    let d = Diagnostic::new(Code::OutOfRange, format!("`{text}` is not a choice for `{name}`"), span, "its choices")
+        .note(format!("there are {}", list.join(", ")));
+    match nearest(text, known.iter().map(String::as_str)) {
+        Some(near) => d.help(format!("`--set {name}={near}`")),
+        None => d,
+    }
+}
+
 pub(crate) fn operator_kinds(op: BinaryOp, at: Span, left: (&str, Span), right: (&str, Span)) -> Diagnostic {
     Diagnostic::new(
         Code::KindMismatch,

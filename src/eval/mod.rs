@@ -6,11 +6,13 @@
 mod arith;
 pub(crate) mod builtin;
 mod call;
+mod choice;
 pub(crate) mod errors;
 mod record;
 mod types;
 mod value;
 
+pub use choice::{Choice, Choices, Domain, Hole};
 pub use record::{fields_of, lets_in_order};
 pub use types::{Wanted, type_unit, type_wanted};
 pub use value::{Closure, Env, Given, Instance, Num, Quantity, Record, ScheduleOp, Truth, Value, Word};
@@ -53,6 +55,8 @@ pub struct Evaluator<'p, 's> {
     pub sink: &'s mut Sink,
     /// Exact divisions of symbolic numbers met so far.
     pub conditions: Vec<Condition>,
+    /// Open choices and the point they have.
+    pub choices: Choices<'p>,
     cache: IndexMap<DeclId, Value<'p>>,
     active: Vec<DeclId>,
     pending: Vec<record::Pending<'p>>,
@@ -69,6 +73,7 @@ impl<'p, 's> Evaluator<'p, 's> {
             graph,
             sink,
             conditions: Vec::new(),
+            choices: Choices::default(),
             cache: IndexMap::new(),
             active: Vec::new(),
             pending: Vec::new(),
@@ -134,7 +139,7 @@ impl<'p, 's> Evaluator<'p, 's> {
             ExprKind::Number { value, unit } => self.number(*value, unit.as_ref(), expr.span),
             ExprKind::Str(s) => Value::Str(s.clone()),
             ExprKind::Bool(b) => Value::Bool(Truth::Known(*b)),
-            ExprKind::Hole => Value::Hole,
+            ExprKind::Hole => Value::Hole(Rc::new(Hole { span: expr.span, domain: None })),
             ExprKind::Path(path) => self.path(path, env, expr.span),
             ExprKind::Kind(kind) => match env.find(kind.keyword()) {
                 Some(v) => v.clone(),
@@ -158,6 +163,7 @@ impl<'p, 's> Evaluator<'p, 's> {
             ExprKind::Binary(op, at, a, b) => self.binary(*op, *at, a, b, env, wanted),
             ExprKind::Range(a, b) => {
                 let (x, y) = (self.eval(a, env, &Wanted::Int), self.eval(b, env, &Wanted::Int));
+                let (x, y) = (self.known(x), self.known(y));
                 match (x.as_int(), y.as_int()) {
                     (Some(x), Some(y)) => Value::Range(x, y),
                     _ if matches!(x, Value::Error(_)) => x,
@@ -174,7 +180,7 @@ impl<'p, 's> Evaluator<'p, 's> {
                 Value::List(Rc::new(out))
             }
             ExprKind::Comprehension(body, generators) => self.comprehension(body, generators, env),
-            ExprKind::Set(_) => self.error(errors::not_supported("a set of choices here", expr.span)),
+            ExprKind::Set(_) => Value::Hole(Rc::new(Hole { span: expr.span, domain: Some((expr, Rc::clone(env))) })),
             ExprKind::Record(fields) => {
                 let mut record = Record::made("", "", expr.span);
                 for (name, e) in fields {

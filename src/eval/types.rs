@@ -60,7 +60,7 @@ impl<'p> Evaluator<'p, '_> {
     /// Whether `value` is what `wanted` says, or was reported or left open already.
     pub(super) fn fits(&self, value: &Value<'p>, wanted: &Wanted) -> bool {
         match (wanted, value) {
-            (Wanted::Any, _) | (_, Value::Error(_) | Value::Hole) => true,
+            (Wanted::Any, _) | (_, Value::Error(_) | Value::Hole(_)) => true,
             (Wanted::Int, Value::Num(Quantity { num, unit })) => {
                 let whole = match num {
                     Num::Int(_) => true,

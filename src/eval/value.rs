@@ -1,5 +1,6 @@
 //! What expressions evaluate to.
 
+use super::Hole;
 use crate::diagnostics::Reported;
 use crate::expr;
 use crate::hir::{DeclId, ModuleId};
@@ -69,8 +70,8 @@ pub enum Value<'p> {
     Op(ScheduleOp),
     /// `a..b` of whole numbers.
     Range(i128, i128),
-    /// `?`
-    Hole,
+    /// `?`, or a domain: a choice is open here.
+    Hole(Rc<Hole<'p>>),
     /// Already reported.
     Error(Reported),
 }
@@ -265,7 +266,7 @@ impl Value<'_> {
             Self::Links { link, .. } => format!("links `{}`", link.name),
             Self::Op(_) => "a schedule operation".into(),
             Self::Range(..) => "a range".into(),
-            Self::Hole => "an open choice".into(),
+            Self::Hole(_) => "an open choice".into(),
             Self::Error(_) => "an error".into(),
         }
     }

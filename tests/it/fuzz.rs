@@ -6,7 +6,7 @@
 
 use crate::files::{below, name, text};
 use crate::fuzz_edits::{Rng, edit};
-use parc::analyse::claims::{self, Metrics};
+use parc::analyse::claims;
 use parc::diagnostics::{Diagnostic, Sink, apply, render};
 use parc::driver;
 use parc::elaborate::Settings;
@@ -17,7 +17,6 @@ use parc::format::{Unformatted, format};
 use parc::limits::DIAGNOSTICS_KEPT;
 use parc::resolve::RootFile;
 use parc::source::{FileId, MemoryWorld, Sources};
-use parc::units::Unit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -125,17 +124,11 @@ impl World<'_> {
                 continue;
             }
             let Some(mut c) = driver::compile(&program, &sources, id, &settings, &mut sink) else { continue };
-            let one = |name, value, unit| (name, value, unit);
-            let values = vec![
-                one("step_time", c.value(c.roots.step_time), Unit::time()),
-                one("peak_memory", c.value(c.roots.peak_memory), Unit::bytes()),
-                one("bubble", c.schedule.bubble, Unit::none()),
-            ];
-            for (name, value, _) in &values {
-                assert!(value.is_finite() && *value >= 0.0, "{name} = {value}");
+            for (name, node, _) in &c.metrics.nodes {
+                let value = c.value(*node);
+                assert!(value.is_finite() && value >= 0.0, "{name} = {value}");
             }
-            let fits = claims::expects_no_fit(&c.job.claims);
-            let verdicts = claims::verdicts(&mut c, &program, &Metrics { values, fits }, &sources, &mut sink);
+            let verdicts = claims::verdicts(&mut c, &program, &sources, &mut sink);
             let few = c.job.cluster.devices <= FEW;
             let ranks = if few { Ranks::Listed } else { Ranks::Left };
             let plan = assemble::plan(&mut c, &program, &sources, &settings, &verdicts, ranks);

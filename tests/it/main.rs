@@ -38,6 +38,7 @@ mod props_check;
 mod props_syntax;
 mod report;
 mod sample_plans;
+mod search;
 mod syntax;
 mod syntax_editing;
 mod syntax_fix;

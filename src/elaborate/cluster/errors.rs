@@ -5,7 +5,7 @@ use crate::source::Span;
 use crate::syntax::ast::Name;
 use crate::units::{Unit, show};
 
-pub(super) use super::super::errors::{missing_argument, open_choice};
+pub(super) use super::super::errors::missing_argument;
 pub(super) use crate::eval::errors::torus_sizes;
 
 pub(super) fn count_range(what: &str, found: i128, span: Span) -> Diagnostic {

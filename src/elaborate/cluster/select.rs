@@ -219,6 +219,7 @@ impl<'p> Walker<'_, 'p, '_, '_> {
             Index::From(e) => (e, true),
         };
         let value = self.eval.eval(e, &self.env, &Wanted::Int);
+        let value = self.eval.known(value);
         let (from, to) = match value {
             Value::Range(a, b) => (a, b),
             Value::Error(_) => return None,

@@ -2,7 +2,9 @@
 
 use super::errors;
 use super::topology::{self, Topology};
-use crate::eval::{self, Env, Evaluator, Given, Instance, Num, Quantity, Record, Truth, Value, Wanted, fields_of};
+use crate::eval::{
+    self, Env, Evaluator, Given, Hole, Instance, Num, Quantity, Record, Truth, Value, Wanted, fields_of,
+};
 use crate::hir::schema;
 use crate::limits;
 use crate::source::Span;
@@ -101,11 +103,12 @@ fn levels<'p>(eval: &mut Evaluator<'p, '_>, instance: &Instance<'p>, block: &'p 
                 return None;
             }
         };
-        match value {
-            Value::Hole => {
-                eval.sink.error(errors::open_choice(&param.name.text, instance.span));
-                return None;
-            }
+        let value = match value {
+            Value::Hole(hole) => eval.choose(&param.name.text, &hole, None),
+            v => v,
+        };
+        // The tree is a shape: what it is made of is known.
+        match eval.known(value) {
             Value::Error(_) => return None,
             v => env.bind(param.name.text.clone(), v),
         }
@@ -118,12 +121,14 @@ fn levels<'p>(eval: &mut Evaluator<'p, '_>, instance: &Instance<'p>, block: &'p 
         let mut env = if i == 0 { Rc::clone(&base) } else { Env::with(&given.env, base.vars.clone()) };
         let lets: Vec<&'p Let> = eval::lets_in_order(given.block);
         for l in lets {
-            let LetValue::Is(e) = &l.value else {
-                eval.sink.error(errors::open_choice(&l.name.text, l.name.span));
-                return None;
+            let v = match &l.value {
+                LetValue::Is(e) => eval.eval(e, &env, &l.ty.as_ref().map_or(Wanted::Any, eval::type_wanted)),
+                LetValue::In(e) => {
+                    let hole = Hole { span: e.span, domain: Some((e, Rc::clone(&env))) };
+                    let v = eval.choose(&l.name.text, &hole, None);
+                    eval.known(v)
+                }
             };
-            let wanted = l.ty.as_ref().map_or(Wanted::Any, eval::type_wanted);
-            let v = eval.eval(e, &env, &wanted);
             env = Env::with(&env, vec![(l.name.text.clone(), v)]);
         }
         for item in &given.block.items {

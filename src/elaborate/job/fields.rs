@@ -1,8 +1,8 @@
 //! The items of a job: its fields, `let`s and claims, those of each `with` included.
 
 use super::super::errors;
-use super::{Claim, ClaimKind, Settings};
-use crate::eval::{Env, Evaluator, Given, Instance, Value, Wanted};
+use super::{Claim, ClaimKind, Objective, Settings};
+use crate::eval::{Env, Evaluator, Given, Hole, Instance, Value, Wanted, lets_in_order, type_wanted};
 use crate::hir::schema;
 use crate::source::Span;
 use crate::syntax::ast::{self, Body, Expr, ItemKind, Kind};
@@ -10,12 +10,32 @@ use indexmap::IndexMap;
 use smol_str::SmolStr;
 use std::rc::Rc;
 
+/// Names of what follows from the batch, which a user may want to give in its place.
+pub(super) const DERIVED: [&str; 2] = ["accumulation", "microbatches"];
+
 /// What the items of a job say.
 pub(super) struct Fields<'p> {
-    /// Each field's expression, the names it sees, and its item.
-    pub(super) values: IndexMap<SmolStr, (&'p Expr, Rc<Env<'p>>, Span)>,
+    /// Each field, as given last.
+    pub(super) values: IndexMap<SmolStr, Field<'p>>,
     /// Requirements and expectations.
     pub(super) claims: Vec<Claim<'p>>,
+    /// What the search is after, the last that was given.
+    pub(super) objective: Option<Objective<'p>>,
+    /// Names of the job's `let`s.
+    pub(super) lets: Vec<SmolStr>,
+}
+
+/// A field as it is written.
+#[derive(Clone, Debug)]
+pub(super) struct Field<'p> {
+    /// Its value, or the domain it is chosen from.
+    pub(super) expr: &'p Expr,
+    /// The names it sees.
+    pub(super) env: Rc<Env<'p>>,
+    /// The item.
+    pub(super) span: Span,
+    /// Whether it is a choice: `NAME in DOMAIN`.
+    pub(super) open: bool,
 }
 
 /// The job's fields, its own block first and each `with` after it; `expect` is not inherited.
@@ -30,29 +50,32 @@ pub(super) fn fields<'p>(
     let own = blocks.len() - 1;
     let mut vars: Vec<(SmolStr, Value<'p>)> = Vec::new();
     let mut values = IndexMap::new();
+    let mut objective = None;
     let mut claims: Vec<Claim<'p>> = Vec::new();
     let mut ok = true;
     let known: Vec<_> = schema::fields(Kind::Train).iter().map(|f| f.name.to_string()).collect();
     for (i, given) in blocks.into_iter().enumerate() {
+        for l in lets_in_order(given.block) {
+            let env = Env::with(&given.env, vars.clone());
+            let value = match (&l.value, settings.number(&l.name.text)) {
+                (_, Some(n)) => Value::int(i128::from(n)),
+                (ast::LetValue::Is(e), None) => eval.eval(e, &env, &l.ty.as_ref().map_or(Wanted::Any, type_wanted)),
+                (ast::LetValue::In(e), None) => {
+                    let hole = Hole { span: e.span, domain: Some((e, Rc::clone(&env))) };
+                    eval.choose(&l.name.text, &hole, None)
+                }
+            };
+            vars.push((l.name.text.clone(), value));
+        }
         for item in &given.block.items {
             let env = Env::with(&given.env, vars.clone());
             match &item.kind {
-                ItemKind::Let(l) => {
-                    let value = match (&l.value, settings.number(&l.name.text)) {
-                        (_, Some(n)) => Value::int(i128::from(n)),
-                        (ast::LetValue::Is(e), None) => eval.eval(e, &env, &Wanted::Any),
-                        (ast::LetValue::In(e), None) => {
-                            eval.sink.error(errors::open_choice(&l.name.text, e.span));
-                            ok = false;
-                            continue;
-                        }
-                    };
-                    vars.push((l.name.text.clone(), value));
-                }
+                ItemKind::Let(_) => {}
                 ItemKind::Assign { target, value } if target.suffixes.is_empty() => {
                     let name = &target.name;
-                    if known.iter().any(|k| *k == *name.text) {
-                        values.insert(name.text.clone(), (value, env, item.span));
+                    if known.iter().any(|k| *k == *name.text) || DERIVED.contains(&name.text.as_str()) {
+                        let field = Field { expr: value, env, span: item.span, open: false };
+                        values.insert(name.text.clone(), field);
                     } else {
                         eval.sink.error(crate::eval::errors::unknown_field(
                             &name.text,
@@ -64,12 +87,7 @@ pub(super) fn fields<'p>(
                     }
                 }
                 ItemKind::Domain { name, domain } => {
-                    if settings.number(&name.text).is_some() {
-                        values.insert(name.text.clone(), (domain, env, item.span));
-                    } else {
-                        eval.sink.error(errors::open_choice(&name.text, domain.span));
-                        ok = false;
-                    }
+                    values.insert(name.text.clone(), Field { expr: domain, env, span: item.span, open: true });
                 }
                 ItemKind::Require { cond, message } => {
                     claims.push(Claim::required(cond, message.clone(), env, item.span));
@@ -82,7 +100,10 @@ pub(super) fn fields<'p>(
                     env,
                     span: item.span,
                 }),
-                ItemKind::Expect { .. } | ItemKind::Objective { .. } => {}
+                ItemKind::Expect { .. } => {}
+                ItemKind::Objective { maximize, value } => {
+                    objective = Some(Objective { maximize: *maximize, value, env, span: item.span });
+                }
                 ItemKind::Section { head, .. } if head.text == "layout" => {
                     eval.sink.error(errors::not_supported("a layout written inside a job", head.span));
                     ok = false;
@@ -103,7 +124,8 @@ pub(super) fn fields<'p>(
             }
         }
     }
-    ok.then_some(Fields { values, claims })
+    let lets = vars.into_iter().map(|(name, _)| name).collect();
+    ok.then_some(Fields { values, claims, objective, lets })
 }
 
 /// Whether a field says what holds anyway.

@@ -11,8 +11,8 @@ impl<'p> Builder<'p, '_, '_> {
     pub(super) fn machines(&mut self) -> Option<Cluster<'p>> {
         let (instance, span) = self.instance("cluster", Kind::Cluster)?;
         let cluster = Cluster::new(&mut self.eval, &instance, span)?;
-        let Some((e, env, _)) = self.values.get("devices").cloned() else { return Some(cluster) };
-        let used = cluster.select(&mut self.eval, e, &env)?;
+        let Some(field) = self.values.get("devices").cloned() else { return Some(cluster) };
+        let used = cluster.select(&mut self.eval, field.expr, &field.env)?;
         Some(cluster.within(&used, span))
     }
 

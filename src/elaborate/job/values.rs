@@ -2,7 +2,7 @@
 
 use super::super::errors;
 use super::{Builder, Length, Parameter};
-use crate::eval::{Instance, Num, Quantity, Value, Wanted};
+use crate::eval::{Domain, Hole, Instance, Num, Quantity, Value, Wanted};
 use crate::expr::{self, Input};
 use crate::source::Span;
 use crate::syntax::ast::{self, Kind};
@@ -12,15 +12,19 @@ use std::rc::Rc;
 impl<'p> Builder<'p, '_, '_> {
     /// The field as a bare name, for reports.
     pub(super) fn written(&self, field: &str) -> Option<String> {
-        match &self.values.get(field)?.0.kind {
+        match &self.values.get(field)?.expr.kind {
             ast::ExprKind::Path(p) => p.last().map(|n| n.text.to_string()),
             _ => None,
         }
     }
 
     pub(super) fn field(&mut self, name: &str) -> Option<(Value<'p>, Span)> {
-        let (e, env, _) = self.values.get(name).cloned()?;
-        Some((self.eval.eval(e, &env, &Wanted::Any), e.span))
+        let field = self.values.get(name).cloned()?;
+        if field.open {
+            let hole = Hole { span: field.expr.span, domain: Some((field.expr, field.env)) };
+            return Some((Value::Hole(Rc::new(hole)), field.expr.span));
+        }
+        Some((self.eval.eval(field.expr, &field.env, &Wanted::Any), field.expr.span))
     }
 
     pub(super) fn instance(&mut self, field: &str, kind: Kind) -> Option<(Rc<Instance<'p>>, Span)> {
@@ -28,16 +32,12 @@ impl<'p> Builder<'p, '_, '_> {
             self.eval.sink.error(errors::field_missing(field, &format!("job `{}`", self.name.text), self.name.span));
             return None;
         };
-        match value {
+        match self.settled(field, value) {
             Value::Instance(i) if i.decl.kind == kind => {
                 let at = Instance { span, ..(*i).clone() };
                 Some((Rc::new(at), span))
             }
             Value::Error(_) => None,
-            Value::Hole => {
-                self.eval.sink.error(errors::open_choice(field, span));
-                None
-            }
             other => {
                 let noun = other.noun();
                 let wanted = format!("a {}", kind.keyword());
@@ -54,7 +54,7 @@ impl<'p> Builder<'p, '_, '_> {
                 (self.eval.program.std_entry(default).map(|id| self.eval.entry(id, self.name.span))?, self.name.span)
             }
         };
-        let value = match value {
+        let value = match self.settled(field, value) {
             Value::Instance(i) if i.decl.kind.keyword() == field => self.eval.record_of(&i),
             v => v,
         };
@@ -73,7 +73,7 @@ impl<'p> Builder<'p, '_, '_> {
     pub(super) fn cost(&mut self) -> Option<Vec<Rc<Instance<'p>>>> {
         let mut out = Vec::new();
         if let Some((value, span)) = self.field("cost") {
-            match value {
+            match self.settled("cost", value) {
                 Value::Instance(i) if i.decl.kind == Kind::Cost => out.push(i),
                 Value::Error(_) => return None,
                 other => {
@@ -91,29 +91,39 @@ impl<'p> Builder<'p, '_, '_> {
         Some(out)
     }
 
-    /// A field that counts something: an input of the graph, so that it can vary.
+    /// A field's value, a choice settled.
+    fn settled(&mut self, field: &str, value: Value<'p>) -> Value<'p> {
+        match value {
+            Value::Hole(hole) => self.eval.choose(field, &hole, None),
+            other => other,
+        }
+    }
+
+    /// A field that counts something: an input of the graph, so that it can vary. `open` is what `?` stands for.
     pub(super) fn count(
         &mut self,
         field: &str,
         base: Base,
         default: Option<i64>,
+        open: Option<Domain<'p>>,
         parameters: &mut Vec<Parameter>,
-        point: &mut Vec<f64>,
     ) -> Option<expr::Id> {
         let unit = Unit::base(base);
         let (value, span) = match (self.settings.number(field), self.field_place(field)) {
             (Some(n), place) => (i128::from(n), place.unwrap_or(self.name.span)),
             (None, Some(span)) => {
-                let (value, _) = self.field(field)?;
+                let (mut value, _) = self.field(field)?;
+                if let Value::Hole(hole) = value {
+                    value = self.eval.choose(field, &hole, open);
+                }
                 if let Value::Word(_) = value {
                     self.eval.sink.error(errors::not_supported(&format!("lengths that vary as `{field}`"), span));
                     return None;
                 }
                 match self.eval.require(value, &Wanted::Quantity(unit), &format!("`{field}`"), span) {
                     Value::Num(Quantity { num: Num::Int(v), .. }) => (v, span),
-                    Value::Hole => {
-                        self.eval.sink.error(errors::open_choice(field, span));
-                        return None;
+                    Value::Num(Quantity { num: Num::Sym(id), .. }) if self.eval.graph.kind(id) == expr::Kind::Int => {
+                        return self.chosen(field, id, span, parameters);
                     }
                     Value::Error(_) => return None,
                     other => {
@@ -149,15 +159,27 @@ impl<'p> Builder<'p, '_, '_> {
         let hi = (value as f64 * 64.0).max(4_096.0);
         let input = Input { name: field.to_string(), kind: expr::Kind::Int, lo: 1.0, hi };
         let id = self.eval.graph.input(input);
-        point.push(value as f64);
+        self.eval.choices.point.push(value as f64);
+        parameters.push(Parameter { name: field.to_string(), input: id, value, domain: None, span });
+        Some(id)
+    }
+
+    /// A count that follows from choices.
+    fn chosen(&mut self, field: &str, id: expr::Id, span: Span, parameters: &mut Vec<Parameter>) -> Option<expr::Id> {
+        if self.eval.graph.range(id).lo < 1.0 {
+            let low = self.eval.graph.range(id).lo as i128;
+            self.eval.sink.error(errors::not_positive(field, low, span));
+            return None;
+        }
+        let value = self.eval.graph.eval(&self.eval.choices.point, &[id])[0] as i64;
         parameters.push(Parameter { name: field.to_string(), input: id, value, domain: None, span });
         Some(id)
     }
 
     /// `steps`, `tokens` or `samples`, the first that is given.
     pub(super) fn length(&mut self) -> Option<Length> {
-        if let Some((e, _, _)) = self.values.get("steps_to_target") {
-            self.eval.sink.error(errors::not_supported("a job as long as a curve says", e.span));
+        if let Some(f) = self.values.get("steps_to_target") {
+            self.eval.sink.error(errors::not_supported("a job as long as a curve says", f.expr.span));
             return None;
         }
         for (field, base) in [("steps", Base::Step), ("tokens", Base::Tok), ("samples", Base::Seq)] {
@@ -181,6 +203,6 @@ impl<'p> Builder<'p, '_, '_> {
     }
 
     pub(super) fn field_place(&self, field: &str) -> Option<Span> {
-        self.values.get(field).map(|(e, _, _)| e.span)
+        self.values.get(field).map(|f| f.expr.span)
     }
 }

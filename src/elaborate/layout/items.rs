@@ -4,7 +4,7 @@ use super::super::cluster::Cluster;
 use super::super::errors;
 use super::super::flatten::Flat;
 use super::{Builder, PipelineItem, Split};
-use crate::eval::{Env, Instance, Num, Quantity, Value, Wanted, fields_of};
+use crate::eval::{Env, Instance, Value, Wanted, fields_of};
 use crate::layout::{
     Action, AttentionMethod, AttentionVia, AxisId, Class, Comm, Hold, Overlap, Pad, Place, Recompute, RecomputeWhat,
     Reduce, Rule, Store,
@@ -445,23 +445,24 @@ impl<'p> Builder<'p, '_, '_, '_> {
 
     /// A schedule value. Arguments over layout parameters are taken at the point: they shape its order.
     fn schedule(&mut self, e: &'p Expr, env: &Rc<Env<'p>>) -> Option<Rc<Instance<'p>>> {
-        match self.eval.eval(e, env, &Wanted::Any) {
+        let value = match self.eval.eval(e, env, &Wanted::Any) {
+            Value::Hole(hole) => self.eval.choose("schedule", &hole, None),
+            v => v,
+        };
+        match value {
             Value::Instance(i) if i.decl.kind == ast::Kind::Schedule => {
                 let mut at_point = (*i).clone();
-                for (value, _) in at_point.args.values_mut() {
-                    if let Value::Num(Quantity { num: Num::Sym(id), unit }) = value {
-                        let v = self.eval.graph.eval(self.point, &[*id])[0];
-                        *value = Value::Num(Quantity { num: Num::Int(v as i128), unit: unit.clone() });
+                for (name, (value, _)) in &mut at_point.args {
+                    if let Value::Hole(hole) = value {
+                        let hole = Rc::clone(hole);
+                        *value = self.eval.choose(name, &hole, None);
                     }
+                    *value = self.eval.known(value.clone());
                 }
                 at_point.span = e.span;
                 Some(Rc::new(at_point))
             }
             Value::Error(_) => None,
-            Value::Hole => {
-                self.eval.sink.error(errors::open_choice("schedule", e.span));
-                None
-            }
             other => {
                 let noun = other.noun();
                 self.eval.sink.error(errors::wrong_value("`schedule`", "a schedule", &noun, e.span));
@@ -481,8 +482,10 @@ impl<'p> Builder<'p, '_, '_, '_> {
             Some("balanced") => Some(Split::Balanced(self.counting(args, e)?)),
             _ => match self.eval.eval(e, env, &Wanted::Any) {
                 Value::List(l) => {
-                    let counts: Option<Vec<u32>> =
-                        l.iter().map(|v| v.as_int().and_then(|n| u32::try_from(n).ok())).collect();
+                    let counts: Option<Vec<u32>> = l
+                        .iter()
+                        .map(|v| self.eval.known(v.clone()).as_int().and_then(|n| u32::try_from(n).ok()))
+                        .collect();
                     if counts.is_none() {
                         self.one_of("`split`", "a list of whole numbers", e);
                     }

@@ -4,7 +4,7 @@ use super::super::cluster::{Cluster, Site};
 use super::super::errors;
 use super::super::flatten::Flat;
 use super::{Builder, DutyKind};
-use crate::eval::{Env, Num, Quantity, Value, Wanted};
+use crate::eval::{Domain, Env, Num, Quantity, Value, Wanted};
 use crate::expr::Node;
 use crate::layout::Axis;
 use crate::syntax::ast::{AxisDef, Expr, ExprKind, ItemKind, Name};
@@ -93,6 +93,13 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 }
             },
         };
+        let value = match value {
+            Value::Hole(hole) => {
+                let sizes = Domain::numbers(super::super::job::divisors(self.devices));
+                self.eval.choose(&def.name.text, &hole, Some(sizes))
+            }
+            v => v,
+        };
         let what = format!("the size of axis `{}`", def.name.text);
         match self.eval.require(value, &Wanted::Int, &what, span) {
             Value::Num(Quantity { num: Num::Int(n), .. }) if n < 1 => {
@@ -100,10 +107,6 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 None
             }
             Value::Num(q) => Some(self.eval.node(q.num)),
-            Value::Hole => {
-                self.eval.sink.error(errors::open_choice(&def.name.text, span));
-                None
-            }
             _ => None,
         }
     }
