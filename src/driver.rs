@@ -41,8 +41,7 @@ fn checked(program: &Program, sources: &Sources, id: DeclId, settings: &Settings
     match legal.job.pipeline.as_ref().map(|p| &p.split) {
         Some(Split::Balanced(_)) | None => true,
         Some(Split::Even(_) | Split::Listed(_)) => {
-            let none = vec![0.0; legal.job.ops.units.len()];
-            let values = stage::UnitValues { f: none.clone(), b: none.clone(), send: none.clone(), saved: none };
+            let values = stage::UnitValues::none(legal.job.ops.units.len());
             stage::cut(&legal.job, &legal.schedule, &values, sink).is_some()
         }
     }
@@ -91,11 +90,16 @@ fn costed<'p>(
     sink: &mut Sink,
 ) -> Option<Compiled<'p>> {
     let Legal { job, sharded, schedule, mut graph } = legal(program, sources, id, settings, sink)?;
-    let priced = price(program, &job, &sharded, &mut graph, true, sink)?;
+    if let Some(span) = schedule.keeps_none().and(job.pipeline.as_ref()).map(|p| p.schedule_span) {
+        sink.error(not_supported("chunks that no rank keeps", span));
+        return None;
+    }
+    let split = schedule.orders.has_weight_gradients();
+    let priced = price(program, &job, &sharded, &mut graph, Pricing { split, at_point: true }, sink)?;
     let Priced { costs, roots, metrics, peak, .. } = priced;
     let mut at_point = job.point.clone();
     at_point.resize(graph.inputs().len(), 0.0);
-    let values = stage::UnitValues::at(&graph, &at_point, &costs, &roots.saved);
+    let values = stage::UnitValues::at(&graph, &at_point, &costs, &roots);
     let chunks = stage::cut(&job, &schedule, &values, sink)?;
     let facts = stage::count(&job, &sharded, &schedule, chunks, &values);
     let mut inputs = roots.inputs(&graph, &job.point, &facts);
@@ -114,13 +118,21 @@ struct Priced {
     peak: f64,
 }
 
-/// Inlines the cost functions; `at_point` holds their values to what a cost may be.
+/// How a job is priced.
+struct Pricing {
+    /// Whether its schedule makes gradients of parameters in operations of their own.
+    split: bool,
+    /// Whether values of cost functions are held to what a cost may be.
+    at_point: bool,
+}
+
+/// Inlines the cost functions.
 fn price<'p>(
     program: &'p Program,
     job: &Job<'p>,
     sharded: &ShardedGraph,
     graph: &mut expr::Graph,
-    at_point: bool,
+    Pricing { split, at_point }: Pricing,
     sink: &mut Sink,
 ) -> Option<Priced> {
     for (what, span) in &job.cluster.later {
@@ -130,7 +142,7 @@ fn price<'p>(
         return None;
     }
     let mut eval = Evaluator::new(program, graph, sink);
-    let mut caller = costs::Costs::new(&mut eval, job)?;
+    let mut caller = costs::Costs::new(&mut eval, job, split)?;
     let costs = caller.units(sharded)?;
     let peak = costs::device_peak(job).unwrap_or(0.0);
     let roots = roots::build(job, sharded, &costs, &mut caller, peak);
@@ -175,7 +187,9 @@ pub fn shape<'p>(program: &'p Program, id: DeclId, settings: &Settings, sink: &m
     if sink.error_count() > before {
         return None;
     }
-    let Priced { costs, roots, metrics, called, .. } = price(program, &job, &sharded, &mut graph, false, sink)?;
+    let split = job.pipeline.as_ref().is_some_and(|p| schedule::splits(program, &p.schedule));
+    let Priced { costs, roots, metrics, called, .. } =
+        price(program, &job, &sharded, &mut graph, Pricing { split, at_point: false }, sink)?;
     Some(Shape { job, sharded, costs, roots, metrics, called, graph })
 }
 
@@ -242,9 +256,17 @@ fn legal<'p>(
         },
         (Some(item), Ok(m)) => {
             let p = p.unwrap_or(1.0) as u32;
+            let axis = &job.layout.axis(item.axis).name;
+            let place = schedule::Use {
+                ranks: job.parameters.iter().find(|p| p.name == *axis).map(|p| p.span),
+                batch: job.places.get("batch").map(|at| (*at, (read(job.micro_batch) * read(job.replicas)) as i64)),
+            };
             let mut eval = Evaluator::new(program, &mut graph, sink);
-            let schedule = schedule::evaluate(&mut eval, item, p, m)?;
+            let schedule = schedule::evaluate(&mut eval, item, (p, m), &place)?;
             schedule::warn_of_bubble(&mut eval, item, &schedule, p, m);
+            if !schedule::staleness_accepted(&job, item, &schedule, sink) {
+                return None;
+            }
             schedule
         }
     };

@@ -1,7 +1,7 @@
 //! `parc`: a compiler for parallel layouts of machine-learning jobs.
 //!
 //! A `.par` file describes a model, a cluster and a layout. The stages, in order: [`syntax`], [`resolve`],
-//! [`check`], [`elaborate`], [`partition`], [`pipeline`], [`analyse`], [`emit`]. `ARCHITECTURE.md` has the map.
+//! [`check`], [`elaborate`], [`partition`], [`pipeline`], [`analyse`], [`simulate`], [`emit`]. `ARCHITECTURE.md` has the map.
 
 pub mod analyse;
 pub mod check;
@@ -23,6 +23,7 @@ pub mod partition;
 pub mod pipeline;
 pub mod resolve;
 pub mod search;
+pub mod simulate;
 pub mod source;
 pub mod syntax;
 pub mod units;

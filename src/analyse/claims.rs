@@ -29,18 +29,8 @@ pub struct Verdict {
 }
 
 /// Metrics the language has and this compiler does not compute.
-const LATER: &[&str] = &[
-    "exposed_comm",
-    "ttft",
-    "tpot",
-    "utilization",
-    "goodput",
-    "staleness",
-    "host_memory",
-    "params_active",
-    "bytes",
-    "reshard",
-];
+const LATER: &[&str] =
+    &["exposed_comm", "ttft", "tpot", "utilization", "goodput", "host_memory", "params_active", "bytes", "reshard"];
 
 /// Evaluates every claim of `compiled`; failed requirements and expectations are reported.
 pub fn verdicts<'p>(

@@ -52,8 +52,12 @@ pub struct UnitCosts {
     pub update: Vec<StepCost>,
     /// One forward, exposed communication included.
     pub f: expr::Id,
-    /// One backward, exposed communication and recomputation included.
+    /// One backward, exposed communication and recomputation included; without `w`.
     pub b: expr::Id,
+    /// What makes the gradients of parameters, where the schedule runs it as an operation of its own; else 0.
+    pub w: expr::Id,
+    /// Exposed communication in `f`, `b` and `w`.
+    pub comm: [expr::Id; 3],
     /// Parameter gathers hidden behind a forward's compute.
     pub hidden_f: expr::Id,
     /// Gathers and reductions hidden behind a backward's compute.
@@ -66,10 +70,22 @@ pub struct UnitCosts {
     pub bare: expr::Id,
     /// The sum of a tied parameter's gradient between the two ranks that keep it.
     pub tied: expr::Id,
+    /// The sum of all its gradients between two ranks, where a schedule keeps the unit on both.
+    pub twice: expr::Id,
     /// The message to the next unit's rank.
     pub send: expr::Id,
     /// Bytes of that message.
     pub send_bytes: expr::Id,
+}
+
+/// One phase of a unit, seconds.
+struct PhaseCost {
+    /// Exposed communication included.
+    seconds: expr::Id,
+    /// Communication hidden behind compute.
+    hidden: expr::Id,
+    /// Communication that is not.
+    comm: expr::Id,
 }
 
 /// Calls the job's cost functions.
@@ -80,15 +96,19 @@ pub struct Costs<'p, 'j, 'e, 's> {
     compute: Value<'p>,
     groups: IndexMap<Vec<AxisId>, Value<'p>>,
     memo: IndexMap<(&'static str, Vec<expr::Id>), expr::Id>,
+    /// Whether gradients of parameters are made by operations of their own.
+    split: bool,
     failed: bool,
 }
 
 impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
-    /// A caller for `job`; `None` if its device has no peak for its number formats.
-    pub fn new(eval: &'e mut Evaluator<'p, 's>, job: &'j Job<'p>) -> Option<Self> {
+    /// A caller for `job`, whose schedule makes gradients of parameters in operations of their own or not (`split`);
+    /// `None` if its device has no peak for its number formats.
+    pub fn new(eval: &'e mut Evaluator<'p, 's>, job: &'j Job<'p>, split: bool) -> Option<Self> {
         let compute = compute_record(eval, job)?;
         let device = Value::Record(Rc::clone(&job.cluster.device));
-        Some(Self { eval, job, device, compute, groups: IndexMap::new(), memo: IndexMap::new(), failed: false })
+        let (groups, memo) = (IndexMap::new(), IndexMap::new());
+        Some(Self { eval, job, device, compute, groups, memo, split, failed: false })
     }
 
     /// The graph the costs go into.
@@ -114,8 +134,14 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
             self.steps(sharded, &unit.backward),
             self.steps(sharded, &unit.update),
         );
-        let (f, hidden_f) = self.exposed(sharded, &forward, Phase::Forward);
-        let (b, hidden_b) = self.exposed(sharded, &backward, Phase::Backward);
+        let late = |c: &&StepCost| self.split && sharded.flow[c.step].weight;
+        let (weight, input): (Vec<&StepCost>, Vec<&StepCost>) = backward.iter().partition(late);
+        let [f, b, w] = [
+            self.exposed(sharded, &forward.iter().collect::<Vec<_>>(), Phase::Forward),
+            self.exposed(sharded, &input, Phase::Backward),
+            self.exposed(sharded, &weight, Phase::Backward),
+        ];
+        let hidden_b = self.eval.graph.add(b.hidden, w.hidden);
         let (mut reduce, mut gather, mut bare) = (Vec::new(), Vec::new(), Vec::new());
         for c in &update {
             match &c.category {
@@ -127,21 +153,45 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
         }
         let (reduce, gather, bare) = (self.real_sum(&reduce), self.real_sum(&gather), self.real_sum(&bare));
         let tied = self.tied(sharded, u);
+        let own = unit.params.iter().map(|p| p.rest_state).collect();
+        let twice = self.between_two(own);
         let (send, send_bytes) = self.send(unit.boundary);
-        UnitCosts { forward, backward, update, f, b, hidden_f, hidden_b, reduce, gather, bare, tied, send, send_bytes }
+        UnitCosts {
+            forward,
+            backward,
+            update,
+            f: f.seconds,
+            b: b.seconds,
+            w: w.seconds,
+            comm: [f.comm, b.comm, w.comm],
+            hidden_f: f.hidden,
+            hidden_b,
+            reduce,
+            gather,
+            bare,
+            tied,
+            twice,
+            send,
+            send_bytes,
+        }
     }
 
     /// A parameter used on two stages rests on both: its gradient is summed between them once a step, as it rests.
     fn tied(&mut self, sharded: &ShardedGraph, user: usize) -> expr::Id {
-        let zero = self.eval.graph.real(0.0);
-        let Some(pipeline) = &self.job.pipeline else { return zero };
-        let axis = pipeline.axis;
         let uses = |p: &&crate::partition::ShardedParam| p.users.contains(&(user as u32));
         let others = sharded.units.iter().enumerate().filter(|(owner, _)| *owner != user);
         let elements: Vec<_> = others.flat_map(|(_, u)| u.params.iter().filter(uses)).map(|p| p.rest_state).collect();
+        self.between_two(elements)
+    }
+
+    /// The all-reduce of gradients of so many elements between two ranks of the pipeline.
+    fn between_two(&mut self, elements: Vec<expr::Id>) -> expr::Id {
+        let zero = self.eval.graph.real(0.0);
+        let Some(pipeline) = &self.job.pipeline else { return zero };
         if elements.is_empty() {
             return zero;
         }
+        let axis = pipeline.axis;
         let elements = self.eval.graph.sum(elements);
         let width = self.eval.graph.real(self.job.numerics.bytes("reduce"));
         let bytes = self.eval.graph.mul(elements, width);
@@ -187,7 +237,7 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
     /// Every collective adds its whole time unless the layout overlaps it. What is overlapped may hide behind the
     /// phase's compute, up to the stated share of it. The host issues the steps one after another, ahead of the device:
     /// a phase of many small steps takes as long as issuing them.
-    fn exposed(&mut self, sharded: &ShardedGraph, steps: &[StepCost], phase: Phase) -> (expr::Id, expr::Id) {
+    fn exposed(&mut self, sharded: &ShardedGraph, steps: &[&StepCost], phase: Phase) -> PhaseCost {
         let mut busy = Vec::new();
         let mut compute = Vec::new();
         let mut hideable = Vec::new();
@@ -208,7 +258,9 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
         let busy = self.real_sum(&busy);
         if hideable.is_empty() {
             let zero = self.eval.graph.real(0.0);
-            return (self.eval.graph.max(busy, issued), zero);
+            let compute = self.real_sum(&compute);
+            let comm = self.eval.graph.sub(busy, compute);
+            return PhaseCost { seconds: self.eval.graph.max(busy, issued), hidden: zero, comm };
         }
         let hideable = self.real_sum(&hideable);
         let compute = self.real_sum(&compute);
@@ -216,7 +268,8 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
         let room = self.eval.graph.mul(compute, share);
         let hidden = self.eval.graph.min(hideable, room);
         let exposed = self.eval.graph.sub(busy, hidden);
-        (self.eval.graph.max(exposed, issued), hidden)
+        let comm = self.eval.graph.sub(exposed, compute);
+        PhaseCost { seconds: self.eval.graph.max(exposed, issued), hidden, comm }
     }
 
     /// Time the host needs to issue so many steps.
@@ -343,7 +396,7 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
             let none = self.eval.graph.int(0);
             return (zero, none);
         };
-        let (axis, slices) = (pipeline.axis, pipeline.scatter_gather.clone());
+        let (axis, slices, in_turns) = (pipeline.axis, pipeline.scatter_gather.clone(), pipeline.in_turns);
         if slices.is_empty() {
             return (self.named("p2p", boundary, &[axis]), boundary);
         }
@@ -351,7 +404,9 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
         let slice = self.eval.graph.div(boundary, pieces);
         let sent = self.named("p2p", slice, &[axis]);
         let gathered = self.named("all_gather", boundary, &slices);
-        (self.eval.graph.add(sent, gathered), slice)
+        // A message of one rank alone is scattered among the others first, which is a gather the other way round.
+        let moved = if in_turns { self.eval.graph.add(gathered, gathered) } else { gathered };
+        (self.eval.graph.add(sent, moved), slice)
     }
 
     fn call(&mut self, name: &'static str, key: Vec<expr::Id>, args: Vec<Value<'p>>) -> expr::Id {

@@ -1,8 +1,9 @@
 //! Wording of what is wrong with a layout at its point: numbers included.
 
+use super::schedule::Use;
 use crate::diagnostics::{Applicability, Code, Diagnostic, nearest};
-use crate::pipeline::ScheduleError;
 use crate::pipeline::split::{SplitError, Uneven};
+use crate::pipeline::{ScheduleError, ScheduleOp};
 use crate::source::Span;
 use crate::syntax::ast::Name;
 
@@ -52,44 +53,147 @@ pub(super) fn schedule_value(f: &str, wanted: &str, name: &Name, span: Span) -> 
 }
 
 /// `would`: numbers of microbatches with which it would hold.
-pub(super) fn schedule_requires(text: &str, values: &str, would: &[i128], span: Span, rule: Span) -> Diagnostic {
-    let d = Diagnostic::new(Code::RequireFailed, text, span, "this schedule cannot run here")
+pub(super) fn schedule_requires(
+    text: &str,
+    values: &str,
+    would: &[i128],
+    (span, rule): (Span, Span),
+    place: &Use,
+) -> Diagnostic {
+    let mut d = Diagnostic::new(Code::RequireFailed, text, span, "this schedule cannot run here")
         .label(rule, "what it requires");
+    if let Some(at) = place.ranks.filter(|_| would.is_empty()) {
+        d = d.label(at, "gives p, the pipeline ranks");
+    }
     let d = if values.is_empty() { d } else { d.note(format!("here {values}: p pipeline ranks, m microbatches")) };
     if would.is_empty() {
         return d;
     }
     let list = would.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
-    d.help(format!("{list} microbatches would do: change `batch` or `micro_batch`"))
+    let d = d.help(format!("{list} microbatches would do: change `batch` or `micro_batch`"));
+    let Some((at, each)) = place.batch else { return d };
+    would.iter().fold(d, |d, m| {
+        let text = format!("{} seq", m * i128::from(each));
+        d.fix(format!("write `batch = {text}`"), at, text, Applicability::Unsure)
+    })
 }
 
-/// `std`: whether the schedule is the library's, so that its use is what can be changed.
-pub(super) fn schedule_wrong(
-    why: &ScheduleError,
-    name: &str,
-    (p, m): (u32, u32),
-    used: Span,
-    decl: Span,
-    std: bool,
-) -> Diagnostic {
+/// A schedule at one (p, m), for messages about its order.
+pub(super) struct ScheduleAt<'a> {
+    pub(super) name: &'a str,
+    pub(super) numbers: (u32, u32),
+    pub(super) used: Span,
+    pub(super) decl: Span,
+    /// Whether the schedule is the library's, so that its use is what can be changed.
+    pub(super) std: bool,
+}
+
+impl ScheduleAt<'_> {
+    fn say(&self, code: Code, message: String, label: &str) -> Diagnostic {
+        let (p, m) = self.numbers;
+        let d = if self.std {
+            Diagnostic::new(code, message, self.used, label).label(self.decl, "declared here")
+        } else {
+            Diagnostic::new(code, message, self.decl, label).label(self.used, "used here")
+        };
+        d.note(format!(
+            "for p = {p} pipeline ranks and m = {m} microbatches; F(i,c) is the forward of microbatch i in chunk c, \
+             B its backward"
+        ))
+    }
+}
+
+pub(super) fn schedule_wrong(why: &ScheduleError, at: &ScheduleAt<'_>) -> Diagnostic {
     let (code, label) = match why {
         ScheduleError::Deadlock { .. } => (Code::ScheduleDeadlock, "waits for itself"),
         ScheduleError::TooLong { .. } => (Code::LimitExceeded, "too long a run"),
         _ => (Code::ScheduleWrong, "this order is not a schedule"),
     };
     let message = match why {
-        ScheduleError::Deadlock { .. } => format!("schedule `{name}` deadlocks: {why}"),
-        _ => format!("schedule `{name}` cannot run: {why}"),
+        ScheduleError::Deadlock { .. } => format!("schedule `{}` deadlocks: {why}", at.name),
+        _ => format!("schedule `{}` cannot run: {why}", at.name),
     };
-    let d = if std {
-        Diagnostic::new(code, message, used, label).label(decl, "declared here")
-    } else {
-        Diagnostic::new(code, message, decl, label).label(used, "used here")
+    at.say(code, message, label)
+}
+
+/// A rank runs what it does not keep; `hosts` is the body of the function that says what it keeps, `fitting` one that
+/// agrees with the orders.
+pub(super) fn not_hosted(
+    at: &ScheduleAt<'_>,
+    (rank, op): (u32, ScheduleOp),
+    keeps: &[u32],
+    hosts: Span,
+    fitting: Option<String>,
+) -> Diagnostic {
+    let list = match keeps {
+        [] => "none".into(),
+        [one] => one.to_string(),
+        [first, .., last] if keeps.len() > 4 => format!("{first} to {last}"),
+        [all @ .., last] => format!("{} and {last}", all.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
     };
-    d.note(format!(
-        "for p = {p} pipeline ranks and m = {m} microbatches; F(i,c) is the forward of microbatch i in chunk c, \
-         B its backward"
-    ))
+    let (p, m) = at.numbers;
+    let message = format!("rank {rank} runs chunk {} and keeps {list}: schedule `{}` cannot run", op.chunk, at.name);
+    let d = Diagnostic::new(Code::ScheduleWrong, message, hosts, format!("for s = {rank} this is {keeps:?}"))
+        .label(at.used, "used here")
+        .note(format!("its order has {op}, for p = {p} pipeline ranks and m = {m} microbatches"))
+        .help("a rank keeps the parameters of every chunk that its order runs");
+    match fitting {
+        Some(text) => d.fix(format!("write `{text}`"), hosts, text, Applicability::Unsure),
+        None => d,
+    }
+}
+
+/// A rank keeps several versions of its weights, but fewer than a backward reaches back.
+pub(super) fn versions_few(at: &ScheduleAt<'_>, rank: usize, op: ScheduleOp, kept: u32, updates: u32) -> Diagnostic {
+    let message = format!(
+        "schedule `{}` cannot run: rank {rank} keeps {kept} versions of its weights, {op} needs those of {updates} \
+         updates ago",
+        at.name
+    );
+    let d = at.say(Code::ScheduleWrong, message, "too few versions");
+    d.help(format!("`fn versions(s: Int) -> Int = {}` keeps enough", updates.saturating_add(1)))
+}
+
+/// A closed form of a schedule says something else than its order does.
+pub(super) fn closed_form(
+    what: &str,
+    (said, counted): (Option<f64>, f64),
+    (p, m): (u32, u32),
+    values: &str,
+    body: Span,
+) -> Diagnostic {
+    let said = said.map_or_else(|| "no number".into(), |said| said.to_string());
+    let with = if values.is_empty() { String::new() } else { format!(", {values}") };
+    Diagnostic::new(
+        Code::ClosedForm,
+        format!("{what} says {said}, the order gives {counted}"),
+        body,
+        "not what the order does",
+    )
+    .note(format!("for p = {p} pipeline ranks and m = {m} microbatches{with}"))
+    .help("a closed form is never needed: without it the order is counted")
+}
+
+/// Gradients of an asynchronous schedule are computed with old weights and nobody said that they may be.
+/// `after` is the last field of the job.
+pub(super) fn staleness_open(name: &str, updates: u32, used: Span, after: Option<Span>) -> Diagnostic {
+    let steps = if updates == 1 { "1 step".into() } else { format!("{updates} steps") };
+    let item = format!("require staleness <= {updates} step");
+    let d = Diagnostic::new(
+        Code::StalenessOpen,
+        format!("schedule `{name}` computes gradients with weights up to {steps} old"),
+        used,
+        "updates weights while microbatches are under way",
+    )
+    .note("staleness is the number of updates between the weights of a forward and the update its gradient enters")
+    .help(format!("`{item}` in the job accepts it"));
+    match after {
+        Some(at) => {
+            let end = Span { start: at.end, ..at };
+            d.fix(format!("add `{item}`"), end, format!("\n  {item}"), Applicability::Unsure)
+        }
+        None => d,
+    }
 }
 
 /// `bubble` is idle over busy time; `std`, whether the schedule is the library's, so that only numbers can change.

@@ -21,6 +21,7 @@ pub struct Metrics {
     pub fits: expr::Id,
     /// Inputs that the schedule and the simulated run give.
     bubble: expr::Id,
+    staleness: expr::Id,
     idle: expr::Id,
     busy: expr::Id,
 }
@@ -40,6 +41,7 @@ impl Metrics {
         };
         let (bubble, idle, busy) =
             (share(graph, "schedule.bubble"), share(graph, "run.idle"), share(graph, "run.busy"));
+        let staleness = share(graph, "schedule.staleness");
         let usable = graph.real(job.cluster.device_field("usable"));
         let fits = graph.le(roots.peak_memory, usable);
         let params = parameters(job, graph);
@@ -68,6 +70,7 @@ impl Metrics {
             ("peak_memory", roots.peak_memory, Unit::bytes()),
             ("bubble", bubble, ratio.clone()),
             ("idle", idle, ratio.clone()),
+            ("staleness", staleness, Unit::base(Base::Step)),
             ("microbatches", job.microbatches, ratio.clone()),
             ("accumulation", job.microbatches, ratio.clone()),
             ("params", params, ratio.clone()),
@@ -78,7 +81,7 @@ impl Metrics {
             ("energy", energy, Unit::base(Base::Joule)),
             ("devices", devices, ratio),
         ];
-        Self { nodes, fits, bubble, idle, busy }
+        Self { nodes, fits, bubble, staleness, idle, busy }
     }
 
     /// Fills in what the schedule and its run give.
@@ -87,7 +90,8 @@ impl Metrics {
         let idle: f64 = facts.run.idle.iter().sum();
         let ratio = if busy > 0.0 { idle / busy } else { 0.0 };
         let share = busy / facts.run.busy.len().max(1) as f64;
-        for (id, value) in [(self.bubble, schedule.bubble), (self.idle, ratio), (self.busy, share)] {
+        let staleness = (self.staleness, f64::from(schedule.staleness));
+        for (id, value) in [(self.bubble, schedule.bubble), staleness, (self.idle, ratio), (self.busy, share)] {
             if let Node::Input(i) = graph.node(id) {
                 inputs[i.0 as usize] = value;
             }

@@ -19,7 +19,10 @@ pub const KINDS: usize = 8;
 struct StageInputs {
     units: Vec<expr::Id>,
     live: Vec<expr::Id>,
+    late: Vec<expr::Id>,
     copies: Vec<expr::Id>,
+    twice: Vec<expr::Id>,
+    versions: expr::Id,
 }
 
 /// Roots of one stage, as functions of its counts.
@@ -52,6 +55,8 @@ pub struct StageRoots {
 pub struct Roots {
     /// Saved bytes of one microbatch, by unit.
     pub saved: Vec<expr::Id>,
+    /// Bytes of one microbatch kept from the backward for the gradients of parameters, by unit.
+    pub late: Vec<expr::Id>,
     /// Elements at rest of parameters, by unit (a copy's for tied ones apart).
     pub stage: Vec<StageRoots>,
     /// Largest memory over the stages.
@@ -68,7 +73,12 @@ pub struct Roots {
     pub mfu: expr::Id,
     /// Price of a step, $.
     pub price: expr::Id,
-    path: [Vec<expr::Id>; 4],
+    /// Bytes at rest, by unit.
+    pub rest: Vec<expr::Id>,
+    /// Bytes that what rests and what is saved may take on a rank, beside the largest working set.
+    pub room: expr::Id,
+    path: [Vec<expr::Id>; 5],
+    path_saved: expr::Id,
     kinds: Vec<StageInputs>,
 }
 
@@ -93,7 +103,10 @@ pub fn build<'p>(
 ) -> Roots {
     let saved = saved_bytes(sharded, caller.graph());
     let units = sharded.units.len();
-    let path = ["forward", "backward", "send_forward", "send_backward"].map(|what| {
+    let late: Vec<_> = sharded.units.iter().map(|u| caller.graph().to_real(u.late)).collect();
+    let rest = rest_bytes(job, sharded, caller.graph());
+    let room = room(job, sharded, caller);
+    let path = ["forward", "backward", "weight", "send_forward", "send_backward"].map(|what| {
         (0..units).map(|u| count_input(caller.graph(), &format!("path.{what}.{}", job.ops.units[u].name))).collect()
     });
     let mut kinds = Vec::new();
@@ -104,15 +117,20 @@ pub fn build<'p>(
         let inputs = StageInputs {
             units: (0..units).map(|u| count_input(graph, &name("units", u))).collect(),
             live: (0..units).map(|u| count_input(graph, &name("live", u))).collect(),
+            late: (0..units).map(|u| count_input(graph, &name("late", u))).collect(),
             copies: (0..units).map(|u| count_input(graph, &name("copies", u))).collect(),
+            twice: (0..units).map(|u| count_input(graph, &name("twice", u))).collect(),
+            versions: count_input(graph, &format!("stage{k}.versions")),
         };
-        stage.push(stage_roots(job, sharded, costs, caller, &inputs, &saved));
+        stage.push(stage_roots(job, sharded, costs, caller, &inputs, (&saved, &late)));
         kinds.push(inputs);
     }
     let graph = caller.graph();
     let peak_memory = stage.iter().map(|s| s.total).reduce(|a, b| graph.max(a, b)).unwrap_or_else(|| graph.real(0.0));
     let update = stage.iter().map(|s| s.update).reduce(|a, b| graph.max(a, b)).unwrap_or_else(|| graph.real(0.0));
+    let path_saved = graph.input(Input { name: "path.saved".into(), kind: expr::Kind::Real, lo: 0.0, hi: 1e9 });
     let pipeline_time = path_time(&path, costs, graph);
+    let pipeline_time = graph.sub(pipeline_time, path_saved);
     let step_time = graph.add(pipeline_time, update);
     let flops = ModelFlops::new(job, graph).total;
     let tokens = graph.mul(job.batch, job.sequence);
@@ -122,8 +140,23 @@ pub fn build<'p>(
     let mfu = graph.div(flops, offered);
     let rate = graph.real(job.cluster.price());
     let price = graph.mul(step_time, rate);
-    let roots =
-        Roots { saved, stage, peak_memory, pipeline_time, step_time, tokens_per_s, flops, mfu, price, path, kinds };
+    let roots = Roots {
+        saved,
+        late,
+        rest,
+        room,
+        stage,
+        peak_memory,
+        pipeline_time,
+        step_time,
+        tokens_per_s,
+        flops,
+        mfu,
+        price,
+        path,
+        path_saved,
+        kinds,
+    };
     for (id, name) in [
         (roots.peak_memory, "peak_memory"),
         (roots.step_time, "step_time"),
@@ -136,14 +169,45 @@ pub fn build<'p>(
     roots
 }
 
+/// Parameters, gradients and optimizer state of each unit, bytes.
+fn rest_bytes(job: &Job<'_>, sharded: &ShardedGraph, graph: &mut expr::Graph) -> Vec<expr::Id> {
+    let n = &job.numerics;
+    let widths = [n.bytes("param"), n.bytes("grad"), n.state_bytes()].map(|w| graph.real(w));
+    let per_unit = sharded.units.iter().map(|u| {
+        let own = elements(&u.params.iter().collect::<Vec<_>>(), graph);
+        let terms = [own.param, own.grad, own.state].into_iter().zip(widths).map(|(x, w)| graph.mul(x, w));
+        let terms: Vec<_> = terms.collect();
+        graph.sum(terms)
+    });
+    per_unit.collect()
+}
+
+/// Bytes that the largest working set leaves, where what the allocator holds grows evenly with what lives.
+fn room<'p>(job: &Job<'p>, sharded: &ShardedGraph, caller: &mut Costs<'p, '_, '_, '_>) -> expr::Id {
+    const SOME: f64 = 1_073_741_824.0;
+    let graph = caller.graph();
+    let (zero, some) = (graph.real(0.0), graph.real(SOME));
+    let (base, more) = (caller.held(zero), caller.held(some));
+    let graph = caller.graph();
+    let step = graph.sub(more, base);
+    let each = graph.div(step, some);
+    let usable = graph.real(job.cluster.device_field("usable"));
+    let left = graph.sub(usable, base);
+    let live = graph.div(left, each);
+    let transients: Vec<_> = sharded.units.iter().map(|u| u.transient).collect();
+    let largest = transients.into_iter().reduce(|a, b| graph.max(a, b)).unwrap_or_else(|| graph.int(0));
+    let largest = graph.to_real(largest);
+    graph.sub(live, largest)
+}
+
 fn count_input(graph: &mut expr::Graph, name: &str) -> expr::Id {
     graph.input(Input { name: name.to_string(), kind: expr::Kind::Int, lo: 0.0, hi: 16_777_216.0 })
 }
 
-fn path_time(path: &[Vec<expr::Id>; 4], costs: &[UnitCosts], graph: &mut expr::Graph) -> expr::Id {
+fn path_time(path: &[Vec<expr::Id>; 5], costs: &[UnitCosts], graph: &mut expr::Graph) -> expr::Id {
     let mut terms = Vec::new();
     for (u, c) in costs.iter().enumerate() {
-        for (counts, seconds) in path.iter().zip([c.f, c.b, c.send, c.send]) {
+        for (counts, seconds) in path.iter().zip([c.f, c.b, c.w, c.send, c.send]) {
             terms.push(graph.mul(counts[u], seconds));
         }
     }
@@ -184,7 +248,7 @@ fn stage_roots<'p>(
     costs: &[UnitCosts],
     caller: &mut Costs<'p, '_, '_, '_>,
     inputs: &StageInputs,
-    saved: &[expr::Id],
+    (saved, late): (&[expr::Id], &[expr::Id]),
 ) -> StageRoots {
     let n = &job.numerics;
     let graph = caller.graph();
@@ -209,6 +273,7 @@ fn stage_roots<'p>(
         add(&mut state, own.state, shared.state);
         rest.push(graph.mul(count, own.state));
         acts.push(graph.mul(live, saved[u]));
+        acts.push(graph.mul(inputs.late[u], late[u]));
         let missing = graph.sub(own.used, own.param);
         gathered_all.push(graph.mul(count, missing));
         let here = graph.select(present, missing, zero);
@@ -228,18 +293,22 @@ fn stage_roots<'p>(
         gather.push(graph.mul(count, costs[u].gather));
         bare.push(graph.mul(count, costs[u].bare));
         bare.push(graph.mul(copy, costs[u].tied));
+        bare.push(graph.mul(inputs.twice[u], costs[u].twice));
         forward.push(graph.mul(count, costs[u].f));
         backward.push(graph.mul(count, costs[u].b));
+        backward.push(graph.mul(count, costs[u].w));
     }
-    let mut bytes = |terms: Vec<expr::Id>, each: f64| {
+    let bytes = |graph: &mut expr::Graph, terms: Vec<expr::Id>, each: f64| {
         let sum = graph.sum(terms);
         let each = graph.real(each);
         graph.mul(sum, each)
     };
-    let params = bytes(params, n.bytes("param"));
-    let grads_rest = bytes(grads, n.bytes("grad"));
-    let state = bytes(state, n.state_bytes());
-    let activations = bytes(acts, 1.0);
+    let params = bytes(graph, params, n.bytes("param"));
+    let stashed = graph.mul(params, inputs.versions);
+    let params = graph.add(params, stashed);
+    let grads_rest = bytes(graph, grads, n.bytes("grad"));
+    let state = bytes(graph, state, n.state_bytes());
+    let activations = bytes(graph, acts, 1.0);
     let gathered_elements = match hold(job) {
         Hold::Layer => {
             let ahead = graph.int(1 + prefetch(job));
@@ -345,9 +414,9 @@ impl Roots {
     }
 
     fn put_path(&self, graph: &expr::Graph, path: &PathFacts, inputs: &mut [f64]) {
-        for (ids, counts) in
-            self.path.iter().zip([&path.forward, &path.backward, &path.send_forward, &path.send_backward])
-        {
+        let counts = [&path.forward, &path.backward, &path.weight, &path.send_forward, &path.send_backward];
+        put(graph, self.path_saved, path.saved, inputs);
+        for (ids, counts) in self.path.iter().zip(counts) {
             for (id, n) in ids.iter().zip(counts) {
                 put(graph, *id, *n as f64, inputs);
             }
@@ -410,7 +479,14 @@ fn put(graph: &expr::Graph, id: expr::Id, value: f64, inputs: &mut [f64]) {
 }
 
 fn put_stage(graph: &expr::Graph, kind: &StageInputs, stage: &StageFacts, inputs: &mut [f64]) {
-    for (ids, counts) in [(&kind.units, &stage.units), (&kind.live, &stage.live), (&kind.copies, &stage.copies)] {
+    put(graph, kind.versions, stage.versions as f64, inputs);
+    for (ids, counts) in [
+        (&kind.units, &stage.units),
+        (&kind.live, &stage.live),
+        (&kind.late, &stage.late),
+        (&kind.copies, &stage.copies),
+        (&kind.twice, &stage.twice),
+    ] {
         for (id, n) in ids.iter().zip(counts) {
             put(graph, *id, *n as f64, inputs);
         }

@@ -2,11 +2,13 @@
 
 use super::costs::find_function;
 use super::errors;
-use crate::elaborate::PipelineItem;
+use crate::diagnostics::Sink;
+use crate::elaborate::{Claim, ClaimKind, Job, PipelineItem};
 use crate::eval::{Closure, Env, Evaluator, Given, Instance, Truth, Value, Wanted, type_wanted};
-use crate::pipeline::{self, OpKind, Orders, ScheduleOp};
+use crate::hir::Program;
+use crate::pipeline::{self, OpKind, Orders, ScheduleError, ScheduleOp};
 use crate::source::Span;
-use crate::syntax::ast::{Body, Expr, ItemKind, ParamKind};
+use crate::syntax::ast::{Body, Decl, Expr, ExprKind, ItemKind, ParamKind};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -23,20 +25,57 @@ pub struct Schedule {
     pub orders: pipeline::Schedule,
     /// Idle over busy time of the order alone.
     pub bubble: f64,
+    /// Versions of its weights that each rank keeps.
+    pub versions: Vec<u32>,
+    /// Updates between the weights of a forward and the update its gradient enters, at most.
+    pub staleness: u32,
+}
+
+impl Schedule {
+    /// The first chunk that no rank keeps.
+    pub fn keeps_none(&self) -> Option<u32> {
+        let ranks = 0..self.orders.ranks();
+        (0..self.chunks).find(|c| !ranks.clone().any(|s| self.orders.hosts(s).contains(c)))
+    }
 }
 
 /// The schedule of a job without a pipeline: one rank, one chunk, forward and backward of each microbatch in turn.
 pub fn single(microbatches: u32) -> Option<Schedule> {
     let order = (0..i64::from(microbatches)).flat_map(|i| [ScheduleOp::forward(i, 0), ScheduleOp::backward(i, 0)]);
-    let orders = Orders { ranks: vec![order.collect()], hosts: vec![vec![0]], chunks: 1, microbatches };
+    let ranks = vec![order.collect()];
+    let orders = Orders { ranks, hosts: vec![vec![0]], chunks: 1, microbatches, ..Orders::default() };
     let orders = pipeline::check(&orders).ok()?;
-    Some(Schedule { name: "none".into(), arguments: BTreeMap::new(), chunks: 1, orders, bubble: 0.0 })
+    let (name, arguments) = ("none".into(), BTreeMap::new());
+    Some(Schedule { name, arguments, chunks: 1, orders, bubble: 0.0, versions: vec![1], staleness: 0 })
+}
+
+/// Where a schedule is used: what its messages may point at, and what would change its numbers.
+#[derive(Clone, Default, Debug)]
+pub struct Use {
+    /// Where the number of ranks is given.
+    pub ranks: Option<Span>,
+    /// Where the batch is given, and sequences of one microbatch on all ranks.
+    pub batch: Option<(Span, i64)>,
 }
 
 /// Runs the schedule of `item` for `p` ranks and `m` microbatches.
-pub fn evaluate<'p>(eval: &mut Evaluator<'p, '_>, item: &PipelineItem<'p>, p: u32, m: u32) -> Option<Schedule> {
-    let instance = &item.schedule;
-    let span = item.schedule_span;
+pub fn evaluate<'p>(
+    eval: &mut Evaluator<'p, '_>,
+    item: &PipelineItem<'p>,
+    (p, m): (u32, u32),
+    place: &Use,
+) -> Option<Schedule> {
+    run(eval, &item.schedule, item.schedule_span, (p, m), place)
+}
+
+/// Runs the schedule `instance`, used at `span`, for `p` ranks and `m` microbatches.
+pub fn run<'p>(
+    eval: &mut Evaluator<'p, '_>,
+    instance: &Instance<'p>,
+    span: Span,
+    (p, m): (u32, u32),
+    place: &Use,
+) -> Option<Schedule> {
     let name = instance.decl.name.text.to_string();
     let ops = u64::from(p) * u64::from(m) * 2;
     if ops > pipeline::MAX_RUN_LENGTH {
@@ -44,103 +83,249 @@ pub fn evaluate<'p>(eval: &mut Evaluator<'p, '_>, item: &PipelineItem<'p>, p: u3
         return None;
     }
     let env = environment(eval, instance, p, m, span)?;
-    requires(eval, instance, &env, span)?;
-    let flush = field(eval, instance, "flush", &env);
-    if let Some(Value::Bool(Truth::Known(false))) = flush {
-        eval.sink.error(crate::eval::errors::not_supported("schedules without a flush", span));
+    requires(eval, instance, &env, span, place)?;
+    let endless = matches!(field(eval, instance, "flush", &env), Some(Value::Bool(Truth::Known(false))));
+    let hints = matches!(field(eval, instance, "dispatch", &env), Some(Value::Word(w)) if w.name == "hint");
+    if endless && hints {
+        eval.sink.error(crate::eval::errors::not_supported("hints without a flush", span));
         return None;
     }
-    if let Some(Value::Word(w)) = field(eval, instance, "dispatch", &env)
-        && w.name == "hint"
-    {
-        eval.sink.error(crate::eval::errors::not_supported("schedules whose order is a hint", span));
-        return None;
-    }
-    let call = |eval: &mut Evaluator<'p, '_>, f: &str, args: Vec<Value<'p>>| -> Option<Value<'p>> {
-        let Some(found) = find_function(instance, f) else {
-            eval.sink.error(errors::schedule_lacks(f, &instance.decl.name, span));
-            return None;
-        };
-        let closure = Closure { decl: found.decl, env: Rc::clone(&env) };
-        match eval.invoke(&closure, args, span) {
-            Value::Error(_) => None,
-            v => Some(v),
-        }
-    };
-    let chunks = call(eval, "chunks", Vec::new())?.as_int().and_then(|c| u32::try_from(c).ok()).filter(|c| *c >= 1);
-    let Some(chunks) = chunks else {
-        eval.sink.error(errors::schedule_value("chunks()", "a whole number of at least 1", &instance.decl.name, span));
-        return None;
-    };
-    let mut ranks = Vec::new();
-    let mut hosts = Vec::new();
+    let mut asked = Asked { eval, instance, env: Rc::clone(&env), span };
+    let chunks = asked.whole("chunks", None, 1)?;
+    let (mut ranks, mut hosts, mut versions) = (Vec::new(), Vec::new(), Vec::new());
     for s in 0..p {
-        let rank = Value::int(i128::from(s));
-        let Value::List(list) = call(eval, "hosts", vec![rank.clone()])? else {
-            eval.sink.error(errors::schedule_value("hosts(s)", "a list of chunks", &instance.decl.name, span));
-            return None;
-        };
-        let chunk_ids: Option<Vec<u32>> = list.iter().map(|v| v.as_int().and_then(|n| u32::try_from(n).ok())).collect();
-        let Some(chunk_ids) = chunk_ids else {
-            eval.sink.error(errors::schedule_value("hosts(s)", "a list of chunks", &instance.decl.name, span));
-            return None;
-        };
-        hosts.push(chunk_ids);
-        let Value::List(list) = call(eval, "order", vec![rank])? else {
-            eval.sink.error(errors::schedule_value("order(s)", "a list of operations", &instance.decl.name, span));
-            return None;
-        };
-        let mut order = Vec::with_capacity(list.len());
-        for v in list.iter() {
-            let Value::Op(op) = v else {
-                eval.sink.error(errors::schedule_value("order(s)", "a list of operations", &instance.decl.name, span));
-                return None;
-            };
-            let kind = match op.kind {
-                'F' => OpKind::F,
-                'B' => OpKind::B,
-                'W' => OpKind::W,
-                _ => OpKind::U,
-            };
-            let microbatch = i64::try_from(op.microbatch).unwrap_or(i64::MAX);
-            let chunk = u32::try_from(op.chunk).unwrap_or(u32::MAX);
-            order.push(ScheduleOp { kind, microbatch, chunk });
-        }
-        ranks.push(order);
+        hosts.push(asked.hosts(s)?);
+        ranks.push(asked.order(s)?);
+        let kept = find_function(instance, "versions").map(|_| asked.whole("versions", Some(s), 1));
+        versions.push(match kept {
+            Some(n) => n?,
+            None => 1,
+        });
     }
-    // A chunk that nobody keeps would have parameters nowhere.
-    if let Some(lost) = (0..chunks).find(|c| !hosts.iter().any(|h| h.contains(c))) {
-        let wanted = format!("every chunk to a rank; chunk {lost} is kept by none");
-        eval.sink.error(errors::schedule_value("hosts(s)", &wanted, &instance.decl.name, span));
-        return None;
-    }
-    let orders = Orders { ranks, hosts, chunks, microbatches: m };
+    let orders = Orders { ranks, hosts, chunks, microbatches: m, endless, hints };
     let checked = match pipeline::check(&orders) {
         Ok(s) => s,
         Err(why) => {
-            eval.sink.error({
-                let std = eval.program.module(instance.id.module).std;
-                errors::schedule_wrong(&why, &name, (p, m), span, instance.decl.name.span, std)
-            });
+            let std = eval.program.module(instance.id.module).std;
+            let at =
+                errors::ScheduleAt { name: &name, numbers: (p, m), used: span, decl: instance.decl.name.span, std };
+            let d = match (&why, find_function(instance, "hosts").filter(|_| !std)) {
+                (ScheduleError::NotHosted { rank, op, .. }, Some(f)) => {
+                    let keeps = &orders.hosts[*rank as usize];
+                    errors::not_hosted(&at, (*rank, *op), keeps, body_span(f.decl), hosts_that_fit(&orders))
+                }
+                _ => errors::schedule_wrong(&why, &at),
+            };
+            eval.sink.error(d);
             return None;
         }
     };
-    let lacking = if checked.has_weight_gradients() {
-        Some("schedules that split off the weight gradient")
-    } else if find_function(instance, "versions").is_some() {
-        Some("schedules with several weight versions")
-    } else if (0..chunks).any(|c| !(0..checked.ranks()).any(|s| checked.hosts(s).contains(&c))) {
-        Some("chunks that no rank keeps")
-    } else {
-        None
-    };
-    if let Some(what) = lacking {
-        eval.sink.error(crate::eval::errors::not_supported(what, span));
-        return None;
+    let stale = pipeline::staleness(&checked);
+    for (s, (found, kept)) in stale.iter().zip(&versions).enumerate() {
+        // One version is used as it is; several are kept so that a backward finds the weights of its forward.
+        if let (Some(op), true) = (found.op, *kept > 1 && found.updates >= *kept) {
+            let std = eval.program.module(instance.id.module).std;
+            let at =
+                errors::ScheduleAt { name: &name, numbers: (p, m), used: span, decl: instance.decl.name.span, std };
+            eval.sink.error(errors::versions_few(&at, s, op, *kept, found.updates));
+            return None;
+        }
     }
+    let staleness = stale.iter().map(|s| s.updates).max().unwrap_or(0);
     let bubble = pipeline::bubble(&checked);
     let arguments = arguments(instance, &env);
-    Some(Schedule { name, arguments, chunks, orders: checked, bubble })
+    Some(Schedule { name, arguments, chunks, orders: checked, bubble, versions, staleness })
+}
+
+/// Which closed forms a schedule has.
+#[derive(Copy, Clone, Default, Debug)]
+pub struct ClosedForms {
+    /// `in_flight(s)`.
+    pub in_flight: bool,
+    /// `bubble()`.
+    pub bubble: bool,
+}
+
+/// Runs the schedule for `p` ranks and `m` microbatches and compares its closed forms with what the order does.
+pub fn try_forms<'p>(
+    eval: &mut Evaluator<'p, '_>,
+    instance: &Instance<'p>,
+    span: Span,
+    (p, m): (u32, u32),
+) -> Option<ClosedForms> {
+    let schedule = run(eval, instance, span, (p, m), &Use::default())?;
+    let env = environment(eval, instance, p, m, span)?;
+    let mut asked = Asked { eval, instance, env: Rc::clone(&env), span };
+    let values = arguments(instance, &env).iter().map(|(n, v)| format!("{n} = {v}")).collect::<Vec<_>>().join(", ");
+    let mut forms = ClosedForms::default();
+    if let Some(f) = find_function(instance, "in_flight") {
+        forms.in_flight = true;
+        let counted = pipeline::in_flight(&schedule.orders, pipeline::Weights::default());
+        for (s, counted) in (0..p).zip(counted) {
+            let said = asked.call("in_flight", Some(s))?.as_f64();
+            if said != Some(f64::from(counted.most)) {
+                let what = format!("`in_flight({s})`");
+                let found = (said, f64::from(counted.most));
+                asked.eval.sink.error(errors::closed_form(&what, found, (p, m), &values, body_span(f.decl)));
+                return None;
+            }
+        }
+    }
+    if let Some(f) = find_function(instance, "bubble") {
+        forms.bubble = true;
+        let said = asked.call("bubble", None)?.as_f64();
+        if said.is_none_or(|said| (said - schedule.bubble).abs() > 1e-9) {
+            let found = (said, schedule.bubble);
+            asked.eval.sink.error(errors::closed_form("`bubble()`", found, (p, m), &values, body_span(f.decl)));
+            return None;
+        }
+    }
+    Some(forms)
+}
+
+/// Whether the schedule makes gradients of parameters in operations of their own: looked up at the first small numbers
+/// of ranks and microbatches that it takes.
+pub fn splits<'p>(program: &'p Program, instance: &Instance<'p>) -> bool {
+    const TRIED: &[(u32, u32)] = &[(1, 1), (1, 2), (2, 2), (2, 4), (4, 4), (4, 8), (8, 16), (3, 12)];
+    let fitting = TRIED.iter().copied().filter(|numbers| allows(program, instance, *numbers));
+    let mut found = fitting.filter_map(|numbers| {
+        let (mut graph, mut sink) = (crate::expr::Graph::new(), Sink::new());
+        let mut quiet = Evaluator::new(program, &mut graph, &mut sink);
+        run(&mut quiet, instance, instance.span, numbers, &Use::default())
+    });
+    found.next().is_some_and(|schedule| schedule.orders.has_weight_gradients())
+}
+
+/// Whether the schedule's own requirements hold for so many ranks and microbatches.
+pub fn allows<'p>(program: &'p Program, instance: &Instance<'p>, (p, m): (u32, u32)) -> bool {
+    let (mut graph, mut sink) = (crate::expr::Graph::new(), Sink::new());
+    let mut quiet = Evaluator::new(program, &mut graph, &mut sink);
+    let Some(env) = environment(&mut quiet, instance, p, m, instance.span) else { return false };
+    let Body::Block(block) = &instance.decl.body else { return true };
+    block.items.iter().all(|item| match &item.kind {
+        ItemKind::Require { cond, .. } => {
+            matches!(quiet.eval(cond, &env, &Wanted::Any), Value::Bool(Truth::Known(true)))
+        }
+        _ => true,
+    })
+}
+
+/// Calls of a schedule's functions.
+struct Asked<'p, 'e, 's, 'i> {
+    eval: &'e mut Evaluator<'p, 's>,
+    instance: &'i Instance<'p>,
+    env: Rc<Env<'p>>,
+    span: Span,
+}
+
+impl<'p> Asked<'p, '_, '_, '_> {
+    /// The function `name`, of rank `rank` where it is one of ranks.
+    fn call(&mut self, name: &str, rank: Option<u32>) -> Option<Value<'p>> {
+        let Some(found) = find_function(self.instance, name) else {
+            self.eval.sink.error(errors::schedule_lacks(name, &self.instance.decl.name, self.span));
+            return None;
+        };
+        let closure = Closure { decl: found.decl, env: Rc::clone(&self.env) };
+        let rank = rank.map(|s| Value::int(i128::from(s)));
+        match self.eval.invoke(&closure, rank.into_iter().collect(), self.span) {
+            Value::Error(_) => None,
+            v => Some(v),
+        }
+    }
+
+    fn wrong<T>(&mut self, what: &str, wanted: &str) -> Option<T> {
+        let name = &self.instance.decl.name;
+        self.eval.sink.error(errors::schedule_value(what, wanted, name, self.span));
+        None
+    }
+
+    /// A whole number of at least `least`.
+    fn whole(&mut self, name: &str, rank: Option<u32>, least: u32) -> Option<u32> {
+        let found = self.call(name, rank)?.as_int().and_then(|c| u32::try_from(c).ok()).filter(|c| *c >= least);
+        let form = if rank.is_some() { format!("{name}(s)") } else { format!("{name}()") };
+        found.or_else(|| self.wrong(&form, &format!("a whole number of at least {least}")))
+    }
+
+    fn hosts(&mut self, s: u32) -> Option<Vec<u32>> {
+        let found = match self.call("hosts", Some(s))? {
+            Value::List(list) => list.iter().map(|v| v.as_int().and_then(|n| u32::try_from(n).ok())).collect(),
+            _ => None,
+        };
+        found.or_else(|| self.wrong("hosts(s)", "a list of chunks"))
+    }
+
+    fn order(&mut self, s: u32) -> Option<Vec<ScheduleOp>> {
+        let Value::List(list) = self.call("order", Some(s))? else {
+            return self.wrong("order(s)", "a list of operations");
+        };
+        let mut order = Vec::with_capacity(list.len());
+        for v in list.iter() {
+            match v {
+                Value::Op(op, None) => order.push(operation(*op)),
+                Value::Op(x, Some(y)) => order.extend(ScheduleOp::both(operation(*x), operation(*y))),
+                _ => return self.wrong("order(s)", "a list of operations"),
+            }
+        }
+        Some(order)
+    }
+}
+
+/// Numbers beyond all bounds stay beyond them.
+fn operation(op: crate::eval::ScheduleOp) -> ScheduleOp {
+    let kind = match op.kind {
+        'F' => OpKind::F,
+        'B' => OpKind::B,
+        'W' => OpKind::W,
+        _ => OpKind::U,
+    };
+    let far = if op.microbatch < 0 { i64::MIN } else { i64::MAX };
+    let microbatch = i64::try_from(op.microbatch).unwrap_or(far);
+    let chunk = u32::try_from(op.chunk).unwrap_or(u32::MAX);
+    ScheduleOp { kind, microbatch, chunk, joined: false }
+}
+
+fn body_span(f: &Decl) -> Span {
+    match &f.body {
+        Body::Expr(e) => e.span,
+        Body::Block(_) | Body::None => f.name.span,
+    }
+}
+
+/// A `hosts(s)` of the usual forms that keeps on each rank what its order runs.
+fn hosts_that_fit(orders: &Orders) -> Option<String> {
+    let p = orders.ranks.len() as u32;
+    let last = p.checked_sub(1)?;
+    let each = orders.chunks / p;
+    type Form = Box<dyn Fn(u32) -> Vec<u32>>;
+    let forms: [(String, Form); 4] = [
+        ("[s]".into(), Box::new(|s| vec![s])),
+        ("[s, 2 * p - 1 - s]".into(), Box::new(move |s| vec![s, p + last - s])),
+        ("[s, p - 1 - s]".into(), Box::new(move |s| vec![s.min(last - s), s.max(last - s)])),
+        (format!("[s + j * p for j in 0..{each}]"), Box::new(move |s| (0..each).map(|j| s + j * p).collect())),
+    ];
+    let runs = |s: u32| -> Vec<u32> {
+        let mut chunks: Vec<u32> = orders.ranks[s as usize].iter().map(|op| op.chunk).collect();
+        chunks.sort_unstable();
+        chunks.dedup();
+        chunks
+    };
+    forms.into_iter().find(|(_, form)| (0..p).all(|s| form(s) == runs(s))).map(|(text, _)| text)
+}
+
+/// Whether the job accepts how old the schedule's weights are; if it says nothing of it, that is an error.
+pub fn staleness_accepted(job: &Job<'_>, item: &PipelineItem<'_>, schedule: &Schedule, sink: &mut Sink) -> bool {
+    let says = |e: &Expr| matches!(&e.kind, ExprKind::Path(path) if path.len() == 1 && path[0].text == "staleness");
+    let bounds = |c: &Claim<'_>| match &c.value.kind {
+        ExprKind::Binary(_, _, left, right) => c.kind == ClaimKind::Require && (says(left) || says(right)),
+        _ => false,
+    };
+    if schedule.staleness == 0 || job.claims.iter().any(bounds) {
+        return true;
+    }
+    let own = job.places.values().filter(|at| at.file == job.span.file && at.start > job.span.end);
+    let after = own.max_by_key(|at| at.end).copied();
+    sink.error(errors::staleness_open(&schedule.name, schedule.staleness, item.schedule_span, after));
+    false
 }
 
 /// Warns of an order that idles longer than it works, whatever the chunks cost.
@@ -216,7 +401,13 @@ fn arguments(instance: &Instance<'_>, env: &Env<'_>) -> BTreeMap<String, i64> {
     params.filter_map(value).collect()
 }
 
-fn requires<'p>(eval: &mut Evaluator<'p, '_>, instance: &Instance<'p>, env: &Rc<Env<'p>>, span: Span) -> Option<()> {
+fn requires<'p>(
+    eval: &mut Evaluator<'p, '_>,
+    instance: &Instance<'p>,
+    env: &Rc<Env<'p>>,
+    span: Span,
+    place: &Use,
+) -> Option<()> {
     let Body::Block(block) = &instance.decl.body else { return Some(()) };
     let mut ok = true;
     for item in &block.items {
@@ -232,7 +423,13 @@ fn requires<'p>(eval: &mut Evaluator<'p, '_>, instance: &Instance<'p>, env: &Rc<
                         .collect();
                     let text = message.as_ref().map_or("a requirement of the schedule does not hold", |m| m.as_str());
                     let would = would_do(eval, instance, cond, env);
-                    eval.sink.error(errors::schedule_requires(text, &values.join(", "), &would, span, item.span));
+                    eval.sink.error(errors::schedule_requires(
+                        text,
+                        &values.join(", "),
+                        &would,
+                        (span, item.span),
+                        place,
+                    ));
                     ok = false;
                 }
                 _ => ok = false,

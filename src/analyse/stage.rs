@@ -11,7 +11,7 @@ use crate::elaborate::{Job, Split};
 use crate::expr;
 use crate::partition::ShardedGraph;
 use crate::pipeline::split::{self, Chunk, UnitRun};
-use crate::pipeline::{self, Durations, Messages, Run};
+use crate::pipeline::{self, Durations, Messages, OpKind, Run, Weights};
 
 /// Counts of one pipeline rank.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,8 +20,16 @@ pub struct StageFacts {
     pub units: Vec<i64>,
     /// How many activations of each unit are alive at its fullest moment.
     pub live: Vec<i64>,
+    /// How many of each unit wait for their gradients of parameters then.
+    pub late: Vec<i64>,
     /// Whether it keeps a copy of a parameter another rank owns, by unit that uses it.
     pub copies: Vec<i64>,
+    /// How many of each unit another rank keeps too.
+    pub twice: Vec<i64>,
+    /// How often it runs each unit forward in a step.
+    pub runs: Vec<i64>,
+    /// Versions of its weights beyond the one in use.
+    pub versions: i64,
     /// Microbatches in flight at most, counting chunks apart.
     pub in_flight: i64,
 }
@@ -37,19 +45,29 @@ pub struct Facts {
     pub path: PathFacts,
     /// The simulated run, for the report.
     pub run: Run,
+    /// What ranks run, in order.
+    pub orders: pipeline::Schedule,
+    /// How long it takes, by chunk.
+    pub durations: Durations,
+    /// Bytes of one microbatch by chunk: saved for the backward, and kept for gradients of parameters.
+    pub bytes: [Vec<f64>; 2],
 }
 
 /// Counts along the critical path, by unit.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, PartialEq, Default, Debug)]
 pub struct PathFacts {
     /// Forwards of each unit.
     pub forward: Vec<i64>,
     /// Backwards of each unit.
     pub backward: Vec<i64>,
+    /// Weight gradients of each unit.
+    pub weight: Vec<i64>,
     /// Messages sent forward after each unit.
     pub send_forward: Vec<i64>,
     /// Messages sent backward after each unit.
     pub send_backward: Vec<i64>,
+    /// Seconds that operations issued together save.
+    pub saved: f64,
 }
 
 /// Times and bytes of the units at the point.
@@ -59,22 +77,60 @@ pub struct UnitValues {
     pub f: Vec<f64>,
     /// Seconds of a backward.
     pub b: Vec<f64>,
+    /// Seconds of a weight gradient, where it is an operation of its own.
+    pub w: Vec<f64>,
+    /// Exposed communication in each of the three.
+    pub comm: [Vec<f64>; 3],
     /// Seconds of a message.
     pub send: Vec<f64>,
     /// Bytes saved for the backward.
     pub saved: Vec<f64>,
+    /// Bytes kept from the backward for the weight gradient.
+    pub late: Vec<f64>,
+    /// Bytes at rest: parameters, gradients, optimizer state.
+    pub rest: Vec<f64>,
+    /// Bytes that what rests and what is saved may take on a rank.
+    pub room: f64,
 }
 
 impl UnitValues {
-    /// Reads them off the graph at `inputs`.
-    pub fn at(graph: &expr::Graph, inputs: &[f64], costs: &[UnitCosts], saved: &[expr::Id]) -> Self {
-        let read = |ids: Vec<expr::Id>| graph.eval(inputs, &ids);
+    /// The nodes it is made of, unit after unit in each list, the room last.
+    pub fn nodes(costs: &[UnitCosts], roots: &super::Roots) -> Vec<expr::Id> {
+        let of = |read: fn(&UnitCosts) -> expr::Id| costs.iter().map(read);
+        let times = of(|c| c.f).chain(of(|c| c.b)).chain(of(|c| c.w));
+        let comm = of(|c| c.comm[0]).chain(of(|c| c.comm[1])).chain(of(|c| c.comm[2]));
+        let bytes = roots.saved.iter().chain(&roots.late).chain(&roots.rest).copied();
+        times.chain(comm).chain(of(|c| c.send)).chain(bytes).chain([roots.room]).collect()
+    }
+
+    /// From the values of [`Self::nodes`].
+    pub fn read(values: &[f64]) -> Self {
+        let units = values.len() / 10;
+        let list = |k: usize| values[k * units..(k + 1) * units].to_vec();
         Self {
-            f: read(costs.iter().map(|c| c.f).collect()),
-            b: read(costs.iter().map(|c| c.b).collect()),
-            send: read(costs.iter().map(|c| c.send).collect()),
-            saved: read(saved.to_vec()),
+            f: list(0),
+            b: list(1),
+            w: list(2),
+            comm: [list(3), list(4), list(5)],
+            send: list(6),
+            saved: list(7),
+            late: list(8),
+            rest: list(9),
+            room: values[10 * units],
         }
+    }
+
+    /// Reads them off the graph at `inputs`.
+    pub fn at(graph: &expr::Graph, inputs: &[f64], costs: &[UnitCosts], roots: &super::Roots) -> Self {
+        Self::read(&graph.eval(inputs, &Self::nodes(costs, roots)))
+    }
+
+    /// No costs: for what can be cut without.
+    pub fn none(units: usize) -> Self {
+        let zero = || vec![0.0; units];
+        let comm = [zero(), zero(), zero()];
+        let (rest, room) = (zero(), f64::MAX);
+        Self { f: zero(), b: zero(), w: zero(), comm, send: zero(), saved: zero(), late: zero(), rest, room }
     }
 }
 
@@ -107,8 +163,15 @@ pub fn cut(job: &Job<'_>, schedule: &Schedule, values: &UnitValues, sink: &mut S
         None | Some(Split::Even(_)) => split::even(&runs, chunks),
         Some(Split::Listed(counts)) => split::listed(&runs, counts, chunks),
         Some(Split::Balanced(_)) => {
-            let costs: Vec<f64> = values.f.iter().zip(&values.b).map(|(f, b)| f + b).collect();
-            split::balanced(&runs, &costs, chunks)
+            let costs: Vec<f64> = (0..values.f.len()).map(|u| values.f[u] + values.b[u] + values.w[u]).collect();
+            let mut in_flight = vec![0; chunks as usize];
+            for live in pipeline::in_flight(&schedule.orders, Weights::default()).iter().flat_map(|f| &f.at_peak) {
+                let most = &mut in_flight[live.chunk as usize];
+                *most = live.microbatches.max(*most);
+            }
+            let limit = values.room;
+            let room = split::Room { rest: &values.rest, saved: &values.saved, in_flight: &in_flight, limit };
+            split::balanced_within(&runs, &costs, chunks, room)
         }
     };
     match result {
@@ -139,25 +202,30 @@ pub fn count(
     let kinds = job.ops.units.len();
     let held: Vec<Vec<i64>> = chunks.iter().map(|c| by_unit(c, kinds)).collect();
     let sum = |held: &[i64], per: &[f64]| -> f64 { held.iter().zip(per).map(|(n, x)| *n as f64 * x).sum() };
-    let f: Vec<f64> = held.iter().map(|c| sum(c, &values.f)).collect();
-    let b: Vec<f64> = held.iter().map(|c| sum(c, &values.b)).collect();
-    let saved: Vec<f64> = held.iter().map(|c| sum(c, &values.saved)).collect();
+    let of = |per: &[f64]| -> Vec<f64> { held.iter().map(|c| sum(c, per)).collect() };
     let last_unit: Vec<usize> = chunks.iter().map(last_unit).collect();
     let borders = chunks.len().saturating_sub(1);
     let send: Vec<f64> = last_unit.iter().take(borders).map(|u| values.send[*u]).collect();
     let overlapped = job.layout.overlaps.iter().any(|o| o.comm == crate::layout::Comm::P2p);
+    let [f_comm, b_comm, w_comm] = [0, 1, 2].map(|phase| of(&values.comm[phase]));
     let durations = Durations {
-        f,
-        b,
-        w: vec![0.0; chunks.len()],
+        f: of(&values.f),
+        b: of(&values.b),
+        w: of(&values.w),
+        f_comm,
+        b_comm,
+        w_comm,
         send_forward: send.clone(),
         send_backward: send,
         messages: if overlapped { Messages::Overlapped } else { Messages::Exposed },
     };
-    let run = pipeline::simulate(&schedule.orders, &durations);
+    let orders = schedule.orders.clone().dispatched(&durations);
+    let run = pipeline::simulate(&orders, &durations);
     let mut path = PathFacts {
         forward: vec![0; kinds],
         backward: vec![0; kinds],
+        weight: vec![0; kinds],
+        saved: run.path.saved,
         send_forward: vec![0; kinds],
         send_backward: vec![0; kinds],
     };
@@ -165,36 +233,52 @@ pub fn count(
         for (u, n) in chunk.iter().enumerate() {
             path.forward[u] += n * run.path.f[c] as i64;
             path.backward[u] += n * run.path.b[c] as i64;
+            path.weight[u] += n * run.path.w[c] as i64;
         }
         if c < borders {
             path.send_forward[last_unit[c]] += run.path.send_forward[c] as i64;
             path.send_backward[last_unit[c]] += run.path.send_backward[c] as i64;
         }
     }
-    let flights = pipeline::in_flight(&schedule.orders, &saved);
-    let stages = (0..schedule.orders.ranks())
+    let bytes = [of(&values.saved), of(&values.late)];
+    let flights = pipeline::in_flight(&orders, Weights { saved: &bytes[0], late: &bytes[1] });
+    let ranks = orders.ranks();
+    let microbatches = i64::from(orders.microbatches());
+    let mut keepers = vec![0; chunks.len()];
+    for c in (0..ranks).flat_map(|s| orders.hosts(s)) {
+        keepers[*c as usize] += 1;
+    }
+    let stages = (0..ranks)
         .map(|s| {
-            let mut units = vec![0; kinds];
-            for c in schedule.orders.hosts(s) {
+            let (mut units, mut twice) = (vec![0; kinds], vec![0; kinds]);
+            for c in orders.hosts(s) {
                 for (u, n) in held[*c as usize].iter().enumerate() {
                     units[u] += n;
+                    twice[u] += if keepers[*c as usize] > 1 { *n } else { 0 };
                 }
             }
-            let mut live = vec![0; kinds];
+            let (mut live, mut late) = (vec![0; kinds], vec![0; kinds]);
             for l in &flights[s].at_peak {
                 for (u, n) in held[l.chunk as usize].iter().enumerate() {
                     live[u] += n * i64::from(l.microbatches);
+                    late[u] += n * i64::from(l.late);
+                }
+            }
+            let mut runs = vec![0; kinds];
+            for op in orders.order(s).iter().filter(|op| op.kind == OpKind::F && op.microbatch < microbatches) {
+                for (u, n) in held[op.chunk as usize].iter().enumerate() {
+                    runs[u] += n;
                 }
             }
             let copies = copies(sharded, &units);
-            StageFacts { units, live, copies, in_flight: i64::from(flights[s].most) }
+            let versions = schedule.versions.get(s).map_or(0, |n| i64::from(*n) - 1);
+            let in_flight = i64::from(flights[s].most);
+            StageFacts { units, live, late, copies, twice, runs, versions, in_flight }
         })
         .collect();
-    let host = |c: usize| -> u32 {
-        (0..schedule.orders.ranks()).find(|s| schedule.orders.hosts(*s).contains(&(c as u32))).unwrap_or(0) as u32
-    };
+    let host = |c: usize| -> u32 { (0..ranks).find(|s| orders.hosts(*s).contains(&(c as u32))).unwrap_or(0) as u32 };
     let chunks = chunks.into_iter().enumerate().map(|(c, chunk)| (chunk, host(c))).collect();
-    Facts { stages, chunks, path, run }
+    Facts { stages, chunks, path, run, orders, durations, bytes }
 }
 
 /// How many of each unit a chunk runs.

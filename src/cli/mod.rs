@@ -15,6 +15,8 @@ mod project;
 mod replace;
 mod search;
 mod show;
+mod simulate;
+mod test;
 mod world;
 
 pub use world::DiskWorld;
@@ -83,6 +85,10 @@ enum Command {
     Fmt(fmt::Arguments),
     /// Apply the fixes that are safe
     Fix(fix::Arguments),
+    /// Show one step in time: what each stage computes, sends and holds
+    Simulate(simulate::Arguments),
+    /// Compare the closed forms of schedules with what their orders do
+    Test(test::Arguments),
     /// Explain a diagnostic code
     Explain(explain::Arguments),
 }
@@ -169,6 +175,8 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(Command::Show(a)) => show::run(&a, common),
         Some(Command::Fmt(a)) => fmt::run(&a, common),
         Some(Command::Fix(a)) => fix::run(&a, common),
+        Some(Command::Simulate(a)) => simulate::run(&a, common),
+        Some(Command::Test(a)) => test::run(&a, common),
         Some(Command::Explain(a)) => explain::run(&a, common),
     };
     if LOST.load(Ordering::Relaxed) { Outcome::Wrong.into() } else { outcome.into() }
@@ -180,6 +188,7 @@ parc checks, predicts and launches parallel layouts of machine-learning jobs.
   parc check FILE...             is it right: names, units, shapes, mesh, schedule
   parc plan FILE                 memory, time and traffic on one screen
   parc search FILE               every open choice tried, the best first
+  parc simulate FILE             one step in time: stages, messages, memory
   parc build FILE --target megatron --launcher slurm --out DIR
                                  a launch plan that the framework accepts
   parc show NAME                 a device, cluster or model of the library, evaluated

@@ -130,7 +130,53 @@ fn changes(c: &Compiled<'_>, sources: &Sources, fits: bool) -> Vec<Change> {
     if !layout.recompute.iter().any(whole) {
         out.push(Change::Add { item: AddedItem::RecomputeAll, after });
     }
+    out.extend(fewer_in_flight(c, sources).filter(|_| !fits));
     out
+}
+
+/// 1F1B, where the schedule keeps more microbatches in flight than it would.
+fn fewer_in_flight(c: &Compiled<'_>, sources: &Sources) -> Option<Change> {
+    let pipeline = c.job.pipeline.as_ref()?;
+    let most = c.facts.stages.iter().map(|s| s.in_flight).max()?;
+    let own = !sources.file(pipeline.schedule_span.file).std && c.schedule.name != "one_f_one_b";
+    let item = AddedItem::OneForwardOneBackward;
+    (own && most > c.facts.stages.len() as i64).then_some(Change::Add { item, after: pipeline.schedule_span })
+}
+
+/// The fewest machines with which the job fits, and what it then holds: whole-number arguments of its cluster larger,
+/// and with each the layout's parameters that are the number of devices.
+fn more_machines(
+    program: &Program,
+    sources: &Sources,
+    id: DeclId,
+    settings: &Settings,
+    c: &Compiled<'_>,
+) -> Option<(String, f64)> {
+    const TRIED: i64 = 16;
+    let at = c.job.places.get("cluster").copied().filter(|s| !sources.file(s.file).std)?;
+    let text = sources.snippet(at);
+    let (name, now) = text.split(['(', ',']).skip(1).find_map(|argument| {
+        let (name, value) = argument.trim_end_matches(')').split_once('=')?;
+        Some((name.trim(), value.trim().parse::<i64>().ok()?))
+    })?;
+    let per = c.job.cluster.devices / now.max(1);
+    for n in (now + 1..=now + TRIED).chain((5..=8).map(|k| now << k)) {
+        let mut s = settings.clone();
+        s.values.push((format!("cluster.{name}"), n));
+        let devices = per * n;
+        for p in c.job.parameters.iter().filter(|p| p.value == c.job.cluster.devices && p.name != "sequence") {
+            s.values.push((p.name.clone(), devices));
+        }
+        let Some(found) = quietly(program, sources, id, &s) else { continue };
+        let memory = found.value(found.roots.peak_memory);
+        if memory <= found.job.cluster.device_field("usable") {
+            let with: Vec<_> =
+                s.values[settings.values.len() + 1..].iter().map(|(n, v)| format!("{n} = {v}")).collect();
+            let with = if with.is_empty() { String::new() } else { format!(" and {}", with.join(", ")) };
+            return Some((format!("{name} = {n}{with}"), memory));
+        }
+    }
+    None
 }
 
 fn attempt(
@@ -165,6 +211,7 @@ fn text(changes: &[Change]) -> String {
         Change::Set { name, value, .. } => format!("{name} = {value}"),
         Change::Add { item: AddedItem::StoreState, .. } => "store state".into(),
         Change::Add { item: AddedItem::RecomputeAll, .. } => "recompute all".into(),
+        Change::Add { item: AddedItem::OneForwardOneBackward, .. } => "schedule = one_f_one_b".into(),
     };
     changes.iter().map(one).collect::<Vec<_>>().join(", ")
 }
@@ -192,6 +239,9 @@ fn edits(changes: &[Change], c: &Compiled<'_>, sources: &Sources) -> Vec<Edit> {
             let text = match item {
                 AddedItem::StoreState => store_item(c),
                 AddedItem::RecomputeAll => "recompute all".into(),
+                AddedItem::OneForwardOneBackward => {
+                    return Edit { span: *after, text: "one_f_one_b".into() };
+                }
             };
             if c.job.places.get("layout") == Some(after) {
                 let end = Span { start: after.end, ..*after };
@@ -217,7 +267,12 @@ fn indent(span: Span, sources: &Sources) -> String {
 }
 
 /// The error of a job that needs more memory than its devices offer.
-pub(super) fn does_not_fit(c: &Compiled<'_>, sources: &Sources, found: &[Found]) -> Diagnostic {
+pub(super) fn does_not_fit(
+    (program, id, settings): (&Program, DeclId, &Settings),
+    c: &Compiled<'_>,
+    sources: &Sources,
+    found: &[Found],
+) -> Diagnostic {
     let usable = c.job.cluster.device_field("usable");
     let bytes = |x: f64| show(x, &Unit::bytes());
     let stages: Vec<_> = c.facts.stages.iter().map(|s| c.roots.stage_values(&c.graph, &c.inputs, s)).collect();
@@ -233,7 +288,20 @@ pub(super) fn does_not_fit(c: &Compiled<'_>, sources: &Sources, found: &[Found])
     let activations = v.activations + v.transient;
     let at_rest = v.params + v.grads + v.state + v.gathered;
     let place = |name: &str| c.job.places.get(name).copied();
+    let more = if found.is_empty() { more_machines(program, sources, id, settings, c) } else { None };
+    let schedule = fewer_in_flight(c, sources)
+        .filter(|_| found.iter().any(|f| f.shown.edit.contains("one_f_one_b")))
+        .and(c.job.pipeline.as_ref());
     let (span, label) = match place("micro_batch") {
+        _ if schedule.is_some() && activations > at_rest => {
+            let at = schedule.map_or(c.job.span, |p| p.schedule_span);
+            (at, format!("keeps {} microbatches in flight: activations {}", facts.in_flight, bytes(v.activations)))
+        }
+        // Nothing to change of the layout helps: it is machines that lack.
+        _ if more.is_some() && at_rest > usable => {
+            let span = place("cluster").unwrap_or(c.job.span);
+            (span, format!("{} too little on each device", bytes(v.total - usable)))
+        }
         Some(span) if activations > at_rest && micro > 1.0 => (span, format!("activations: {}", bytes(activations))),
         _ => {
             let span = place("layout").unwrap_or(c.job.span);
@@ -273,12 +341,22 @@ pub(super) fn does_not_fit(c: &Compiled<'_>, sources: &Sources, found: &[Found])
             d = d.note(note);
         }
     }
+    if let Some(arithmetic) = largest_saved(c, facts) {
+        d = d.note(arithmetic);
+    }
+    let stages_list = stages.iter().map(|s| bytes(s.total)).collect::<Vec<_>>();
+    if (2..=16).contains(&stages_list.len()) {
+        d = d.note(format!("stages need {}", stages_list.join(", ")));
+    }
     let whole = |r: &crate::layout::Recompute| r.scope.is_everywhere() && r.what == crate::layout::RecomputeWhat::All;
     if activations > at_rest && !c.job.layout.recompute.iter().any(whole) {
         d = d.help("`recompute all` keeps the input of each layer alone, for a second forward");
     }
     if found.is_empty() && !explorable(c) {
         return d.note("the schedule is too long to try other layouts");
+    }
+    if let Some((what, memory)) = more {
+        return d.help(format!("`{what}` is the least that fits, at {}", bytes(memory)));
     }
     if found.is_empty() {
         return d.help("no layout one or two edits away fits: more devices, or a smaller model or batch");
@@ -297,4 +375,28 @@ pub(super) fn does_not_fit(c: &Compiled<'_>, sources: &Sources, found: &[Found])
         });
     }
     d
+}
+
+/// The largest saved activation of a stage, its bytes worked out: `16 × 8192 × 128256 × 4 B = 62.6 GiB`.
+fn largest_saved(c: &Compiled<'_>, facts: &crate::analyse::StageFacts) -> Option<String> {
+    let units = c.sharded.units.iter().zip(&facts.live).filter(|(_, live)| **live > 0);
+    let all = units.flat_map(|(u, live)| u.saved.iter().map(move |s| (s, *live)));
+    let weigh = |(s, live): &(&crate::partition::Saved, i64)| c.value(s.bytes) * *live as f64;
+    let (saved, live) = all.reduce(|a, b| if weigh(&b) > weigh(&a) { b } else { a })?;
+    let value = c.job.ops.value(saved.value);
+    let place = &c.sharded.placements[saved.value.0 as usize];
+    let extent = |dim: &crate::graph::DimId| {
+        let whole = c.value(c.job.ops.dims[dim.0 as usize].extent);
+        let axes = place.dims.iter().filter(|(d, _)| d == dim).flat_map(|(_, axes)| axes.iter());
+        axes.fold(whole, |n, a| n / c.value(c.job.layout.axis(*a).size))
+    };
+    let extents: Vec<f64> = value.dims.iter().map(extent).collect();
+    let (each, elements) = (c.value(saved.bytes), extents.iter().product::<f64>());
+    let width = each / elements;
+    let times = extents.iter().map(|n| format!("{n:.0}")).collect::<Vec<_>>().join(" × ");
+    let copies = if live > 1 { format!(", {live} times") } else { String::new() };
+    let name = c.job.ops.describe(saved.value);
+    let name = if name.starts_with('[') { format!("value{name}") } else { name };
+    (elements > 0.0 && width > 0.0)
+        .then(|| format!("`{name}`: {times} × {width:.0} B = {}{copies}", show(each, &Unit::bytes())))
 }

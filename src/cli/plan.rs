@@ -71,7 +71,7 @@ pub(super) fn plan_job(p: &mut Project, id: DeclId, ranks: Ranks) -> Option<Plan
     let expected = claims::expects_no_fit(&compiled.job.claims);
     let found = neighbours::explore(program, sources, id, settings, &compiled, fits);
     if !fits && !expected {
-        let d: Diagnostic = neighbours::does_not_fit(&compiled, sources, &found);
+        let d: Diagnostic = neighbours::does_not_fit((program, id, settings), &compiled, sources, &found);
         sink.error(d);
     }
     let plan = assemble::plan(&mut compiled, program, sources, settings, &verdicts, ranks);

@@ -94,6 +94,8 @@ codes! {
     SplitUneven       "E0701" "split-uneven"        Error "layers do not split evenly over the stages";
     ScheduleWrong     "E0702" "schedule-wrong"      Error "a schedule is incomplete or repeats work";
     ScheduleDeadlock  "E0703" "schedule-deadlock"   Error "a schedule waits for itself";
+    StalenessOpen     "E0704" "staleness-open"      Error "a schedule uses old weights and nothing accepts it";
+    ClosedForm        "E0705" "closed-form"         Error "a closed form of a schedule is not what its order does";
     // E08 does not fit or no answer
     DoesNotFit        "E0801" "does-not-fit"        Error "a stage needs more memory than its device offers";
     RequireFailed     "E0802" "require-failed"      Error "a requirement does not hold";

@@ -41,6 +41,8 @@ pub enum AddedItem {
     StoreState,
     /// `recompute all`
     RecomputeAll,
+    /// `schedule = one_f_one_b` instead of the pipeline's own.
+    OneForwardOneBackward,
 }
 
 impl Settings {
@@ -294,6 +296,13 @@ impl<'p> Builder<'p, '_, '_> {
         let batch_name = input.iter().find(|(_, d)| *d == DataDim::Batch).map(|(n, _)| n.clone());
         let batch_axes = batch_name.map(|n| sharding_axes(&evaluated.layout, &n)).unwrap_or_default();
         let mut evaluated = evaluated;
+        let other = self.settings.items.contains(&AddedItem::OneForwardOneBackward);
+        if let (true, Some(pipeline)) = (other, &mut evaluated.pipeline)
+            && let Some(id) = self.eval.program.std_entry("one_f_one_b")
+            && let Value::Instance(schedule) = self.eval.entry(id, model_span)
+        {
+            pipeline.schedule = schedule;
+        }
         add_items(&mut evaluated.layout, &self.settings.items, &batch_axes, model_span);
         let replicas: Vec<_> = batch_axes.iter().map(|a| evaluated.layout.axis(*a).size).collect();
         if let Some((name, field)) = derived {
@@ -389,7 +398,11 @@ impl<'p> Builder<'p, '_, '_> {
 
     fn check_settings(&mut self, parameters: &[Parameter]) -> Option<()> {
         for (name, _) in &self.settings.values {
-            if !parameters.iter().any(|p| p.name == *name) && !self.lets.iter().any(|l| *l == *name) {
+            // What `cluster.` names was looked up with the cluster.
+            if !name.starts_with("cluster.")
+                && !parameters.iter().any(|p| p.name == *name)
+                && !self.lets.iter().any(|l| *l == *name)
+            {
                 let lets = self.lets.iter().map(ToString::to_string);
                 let known: Vec<_> = parameters.iter().map(|p| p.name.clone()).chain(lets).collect();
                 self.eval.sink.error(errors::set_unknown(name, &known, self.name.span));
@@ -477,6 +490,8 @@ fn add_items(layout: &mut Layout, items: &[AddedItem], batch_axes: &[AxisId], sp
                 layout.recompute.retain(|r| !r.scope.is_everywhere());
                 layout.recompute.push(Recompute { scope: Scope::default(), what: RecomputeWhat::All, span });
             }
+            // Changed where the pipeline is at hand.
+            AddedItem::OneForwardOneBackward => {}
         }
     }
 }

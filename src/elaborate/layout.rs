@@ -29,6 +29,8 @@ pub struct PipelineItem<'p> {
     pub split: Split,
     /// Axes over which a message is cut in slices, sent apart and gathered inside the node.
     pub scatter_gather: Vec<AxisId>,
+    /// Whether their ranks have messages of their own and send them in turns, each one's slices over the links of all.
+    pub in_turns: bool,
     /// The `split` field, or the item.
     pub split_span: Span,
     /// The `schedule` field, or the item.

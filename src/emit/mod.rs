@@ -14,6 +14,7 @@ pub mod report;
 pub mod shell;
 pub mod show;
 pub mod targets;
+pub mod timeline;
 
 pub use artifacts::{Artifact, Artifacts, PLAN_FILE};
 pub use json::plan_json;

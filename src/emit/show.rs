@@ -242,7 +242,10 @@ fn text(v: &Value<'_>) -> String {
             Num::Int(n) => format!("{n} * {}", link.name),
             Num::Real(_) | Num::Sym(_) => link.name.to_string(),
         },
-        Value::Op(op) => format!("{}({}, {})", op.kind, op.microbatch, op.chunk),
+        Value::Op(x, y) => {
+            let one = |op: &crate::eval::ScheduleOp| format!("{}({}, {})", op.kind, op.microbatch, op.chunk);
+            y.map_or_else(|| one(x), |y| format!("Both({}, {})", one(x), one(&y)))
+        }
         Value::Range(a, b) => format!("{a}..{b}"),
         Value::Hole(_) => "?".into(),
         Value::Error(_) => "an error".into(),

@@ -11,7 +11,7 @@ use std::rc::Rc;
 /// Functions every expression may call.
 pub(crate) const FUNCTIONS: &[&str] = &[
     "min", "max", "abs", "sqrt", "log2", "exp", "floor", "ceil", "ceil_div", "gcd", "divisors", "contains", "sum",
-    "any", "all", "len", "flatten", "F", "B", "W", "U",
+    "any", "all", "len", "flatten", "F", "B", "W", "U", "Both",
 ];
 
 /// Words that are values by themselves: topologies, splits, methods, tiers, laws of chance.
@@ -122,9 +122,16 @@ impl<'p> Evaluator<'p, '_> {
                 let zero = (Value::int(0), span);
                 self.schedule_op(name, &zero, &args[0])
             }
+            "Both" if want(2) => match (&args[0].0, &args[1].0) {
+                (Value::Op(x, None), Value::Op(y, None)) => Value::Op(*x, Some(*y)),
+                (Value::Op(_, None), other) => {
+                    self.error(errors::wrong_kind("`Both`", "two operations", &other.noun(), args[1].1))
+                }
+                (other, _) => self.error(errors::wrong_kind("`Both`", "two operations", &other.noun(), args[0].1)),
+            },
             _ => {
                 let n = match name {
-                    "ceil_div" | "gcd" | "contains" | "F" | "B" | "W" => 2,
+                    "ceil_div" | "gcd" | "contains" | "F" | "B" | "W" | "Both" => 2,
                     _ => 1,
                 };
                 self.error(errors::too_many_arguments(name, n, span))
@@ -136,7 +143,7 @@ impl<'p> Evaluator<'p, '_> {
         match (i.0.as_int(), c.0.as_int()) {
             (Some(microbatch), Some(chunk)) => {
                 let kind = name.chars().next().unwrap_or('F');
-                Value::Op(ScheduleOp { kind, microbatch, chunk })
+                Value::Op(ScheduleOp { kind, microbatch, chunk }, None)
             }
             (None, _) => self.error(errors::wrong_kind("a microbatch", "a known whole number", &i.0.noun(), i.1)),
             (_, None) => self.error(errors::wrong_kind("a chunk", "a known whole number", &c.0.noun(), c.1)),

@@ -66,8 +66,8 @@ pub enum Value<'p> {
         /// Of which.
         link: Rc<Record<'p>>,
     },
-    /// An operation of a schedule.
-    Op(ScheduleOp),
+    /// An operation of a schedule, or two issued together.
+    Op(ScheduleOp, Option<ScheduleOp>),
     /// `a..b` of whole numbers.
     Range(i128, i128),
     /// `?`, or a domain: a choice is open here.
@@ -264,7 +264,7 @@ impl Value<'_> {
             Self::Func(f) => format!("the function `{}`", f.decl.name.text),
             Self::Word(w) => format!("the word `{}`", w.name),
             Self::Links { link, .. } => format!("links `{}`", link.name),
-            Self::Op(_) => "a schedule operation".into(),
+            Self::Op(..) => "a schedule operation".into(),
             Self::Range(..) => "a range".into(),
             Self::Hole(_) => "an open choice".into(),
             Self::Error(_) => "an error".into(),

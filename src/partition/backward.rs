@@ -19,6 +19,17 @@ pub(super) struct Gradients {
     pub(super) params: IndexMap<(u32, ValueId), Vec<Term>>,
     /// The memory they lie in.
     pub(super) live: Live,
+    /// What the unit's gradients of parameters need, and its bytes.
+    pub(super) late: IndexMap<LateValue, expr::Id>,
+}
+
+/// What the gradient of a parameter is made of, each once however many need it.
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) enum LateValue {
+    /// A value that a parameter is multiplied with.
+    Operand(ValueId),
+    /// The gradient of the product.
+    Result(ValueId),
 }
 
 /// Where the gradient of an operand comes to lie.
@@ -227,6 +238,13 @@ impl Builder<'_> {
                 let mut ready = self.bring(pass, site, op.inputs[1 - at], &need);
                 join(&mut ready, &result.after);
                 let step = self.compute(pass, id, transposed(&extents, at), &ready);
+                if self.is_param(op.inputs[at]) {
+                    self.flow[step].weight = true;
+                    let result = self.mem(op.output, &result.place);
+                    grads.late.insert(LateValue::Result(op.output), result);
+                    let other = self.mem(op.inputs[1 - at], &need);
+                    grads.late.insert(LateValue::Operand(op.inputs[1 - at]), other);
+                }
                 let after = std::iter::once(step).collect();
                 self.contribute(grads, (id, at), &result.place, &after, Lies::Added);
             }

@@ -66,7 +66,8 @@ impl Builder<'_> {
     /// Adds a step that waits for `after`.
     pub(super) fn step(&mut self, pass: &mut Pass, site: Site, kind: StepKind, after: &[StepId]) -> StepId {
         let Site { region, span } = site;
-        let step = Step { kind, phase: pass.phase, unit: pass.unit, region, recomputed: pass.recomputed, span };
+        let weight = matches!(&kind, StepKind::Collective(c) if c.purpose == Purpose::ReduceGrad);
+        let step = Step { kind, phase: pass.phase, unit: pass.unit, region, recomputed: pass.recomputed, weight, span };
         let id = self.flow.add_node(step);
         for before in after {
             self.flow.update_edge(*before, id, ());

@@ -175,6 +175,7 @@ impl Builder<'_> {
                 update: Vec::new(),
                 saved: Vec::new(),
                 transient: zero,
+                late: zero,
                 params: Vec::new(),
                 boundary,
             };
@@ -218,6 +219,8 @@ impl Builder<'_> {
             let remade = self.sizes.exprs.sum(remade);
             part.unit.transient = self.sizes.exprs.add(remade, working);
             part.unit.saved = kept.saved;
+            let late = std::mem::take(&mut grads.late);
+            part.unit.late = self.sizes.exprs.sum(late.into_values());
             let used = self.param_terms(&mut pass, &mut grads);
             self.reduce(&mut pass, &used, rests);
             for (value, axes, after) in used {

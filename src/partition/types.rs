@@ -71,6 +71,8 @@ pub struct Step {
     pub region: RegionId,
     /// Whether it runs again in the backward because its result is not saved.
     pub recomputed: bool,
+    /// Whether it makes the gradient of a parameter, or moves it: a schedule may run it later than the rest.
+    pub weight: bool,
     /// Where its cause is written.
     pub span: Span,
 }
@@ -241,6 +243,9 @@ pub struct ShardedUnit {
     pub saved: Vec<Saved>,
     /// Largest bytes alive at one moment of the backward beside what was saved: operands, results, gathered copies.
     pub transient: expr::Id,
+    /// Bytes that gradients of its parameters need where they are made later than the rest: of each product with a
+    /// parameter the other operand and the gradient of the result.
+    pub late: expr::Id,
     /// Parameters it owns.
     pub params: Vec<ShardedParam>,
     /// Bytes that leave it for the next unit, on one rank.

@@ -1,16 +1,20 @@
 //! Orders in, a [`Schedule`] out: every operation is there once, where it may be, and no rank waits for ever.
 //!
 //! Dependencies: a rank runs its operations one after the other, in order; `F(i,c)` needs `F(i,c-1)`; `B(i,c)` needs
-//! `B(i,c+1)` and its own `F(i,c)`; `W(i,c)` needs `B(i,c)`. `U` needs nothing but its turn.
+//! `B(i,c+1)` and its own `F(i,c)`; `W(i,c)` needs `B(i,c)`. `U` needs nothing but its turn. Of two that are issued
+//! together both wait until both can run.
+//!
+//! Orders without end are written out for as many periods as the pipeline needs to fill, twice: with the last of them
+//! and without. What a period takes is the difference.
 
-use super::error::{ScheduleError, Wait};
+use super::dispatch::dispatch;
+use super::error::ScheduleError;
+use super::flat::{Flat, NONE, index};
 use super::schedule::{OpKind, Orders, ScheduleOp};
+use super::simulate::Durations;
 
 /// The most operations a run may have, over all ranks.
 pub const MAX_RUN_LENGTH: u64 = 4_194_304;
-
-/// No operation: an index that [`MAX_RUN_LENGTH`] keeps free.
-const NONE: u32 = u32::MAX;
 
 /// Orders that passed [`check`]; operations of all ranks lie in one list, rank after rank.
 #[derive(Debug, Clone)]
@@ -29,6 +33,10 @@ pub struct Schedule {
     chunks: u32,
     microbatches: u32,
     has_weight_gradients: bool,
+    /// Of orders without end: the same run, one period shorter.
+    shorter: Option<Box<Schedule>>,
+    /// The orders, where they are hints.
+    hints: Option<Box<Orders>>,
 }
 
 impl Schedule {
@@ -62,6 +70,31 @@ impl Schedule {
         self.has_weight_gradients
     }
 
+    /// The same run without its last period, if it has no end.
+    pub(super) fn shorter(&self) -> Option<&Self> {
+        self.shorter.as_deref()
+    }
+
+    /// Whether it is a run without end.
+    pub fn is_endless(&self) -> bool {
+        self.shorter.is_some()
+    }
+
+    /// What ranks run where each takes the first operation that can run and the operations last so long. Where orders
+    /// are strict it is the schedule itself.
+    #[must_use]
+    pub fn dispatched(self, durations: &Durations) -> Self {
+        match &self.hints {
+            Some(orders) => ordered(orders, durations, &self.hosts).unwrap_or(self),
+            None => self,
+        }
+    }
+
+    /// Whether two operations are issued together, of which this is the second.
+    pub(super) fn is_joined(&self, op: usize) -> bool {
+        self.ops.get(op).is_some_and(|op| op.joined)
+    }
+
     /// Indices of a rank's operations among all.
     pub(super) fn range(&self, rank: usize) -> std::ops::Range<usize> {
         self.starts[rank] as usize..self.starts[rank + 1] as usize
@@ -93,16 +126,36 @@ impl Schedule {
     }
 }
 
-fn index(op: u32) -> Option<usize> {
-    (op != NONE).then_some(op as usize)
-}
-
 /// Checks orders against all rules of a schedule; the error is the first one broken.
 pub fn check(orders: &Orders) -> Result<Schedule, ScheduleError> {
-    let hosts = hosted(orders)?;
+    let (hosts, hosted) = hosted(orders)?;
     let flat = Flat::new(orders)?;
     flat.complete()?;
-    flat.together()?;
+    flat.together(&hosted)?;
+    flat.paired()?;
+    if orders.endless {
+        let updating = with_updates(orders);
+        let periods = periods(orders)?;
+        let run = |periods: u32| schedule(flat.unrolled(&updating, periods), &hosts, orders);
+        let shorter = run(periods - 1)?;
+        return Ok(Schedule { shorter: Some(Box::new(shorter)), ..run(periods)? });
+    }
+    if orders.hints {
+        let each = if flat.has_weight_gradients() { (1.0, 1.0) } else { (2.0, 0.0) };
+        let durations = Durations::uniform(orders.chunks, 1.0, each.0, each.1);
+        return ordered(orders, &durations, &hosts);
+    }
+    schedule(flat, &hosts, orders)
+}
+
+/// The schedule of orders that are hints, with operations that last so long.
+fn ordered(orders: &Orders, durations: &Durations, hosts: &[Vec<u32>]) -> Result<Schedule, ScheduleError> {
+    let strict = Orders { hints: false, ranks: dispatch(&Flat::new(orders)?, durations), ..orders.clone() };
+    let found = schedule(Flat::new(&strict)?, hosts, &strict)?;
+    Ok(Schedule { hints: Some(Box::new(orders.clone())), ..found })
+}
+
+fn schedule(flat: Flat, hosts: &[Vec<u32>], orders: &Orders) -> Result<Schedule, ScheduleError> {
     let sequence = flat.sequence()?;
     let mut sender = vec![NONE; flat.ops.len()];
     let mut sends = vec![false; flat.ops.len()];
@@ -116,17 +169,47 @@ pub fn check(orders: &Orders) -> Result<Schedule, ScheduleError> {
         sender,
         sends,
         sequence,
-        hosts,
+        hosts: hosts.to_vec(),
         chunks: orders.chunks,
         microbatches: orders.microbatches,
         has_weight_gradients: flat.has_weight_gradients(),
         ops: flat.ops,
         starts: flat.starts,
+        shorter: None,
+        hints: None,
     })
 }
 
+/// Orders without end in which every chunk is updated: where none is said, at the end of the period.
+fn with_updates(orders: &Orders) -> Orders {
+    let mut out = orders.clone();
+    for order in &mut out.ranks {
+        let mut lacking: Vec<u32> = order.iter().map(|op| op.chunk).collect();
+        lacking.sort_unstable();
+        lacking.dedup();
+        lacking.retain(|c| !order.iter().any(|op| op.kind == OpKind::U && op.chunk == *c));
+        order.extend(lacking.into_iter().map(ScheduleOp::update));
+    }
+    out
+}
+
+/// Periods after which a run without end repeats itself: those its microbatches reach back, and as many as fill the
+/// pipeline forward and backward.
+fn periods(orders: &Orders) -> Result<u32, ScheduleError> {
+    let m = i64::from(orders.microbatches.max(1));
+    let back = orders.ranks.iter().flatten().map(|op| -op.microbatch).max().unwrap_or(0).max(0);
+    let fill = 2 * i64::from(orders.chunks) / m;
+    let periods = back / m + fill + 4;
+    let each: u64 = orders.ranks.iter().map(|order| order.len() as u64 + 1).sum();
+    let operations = each.saturating_mul(periods.unsigned_abs());
+    match u32::try_from(periods) {
+        Ok(periods) if operations <= MAX_RUN_LENGTH && u64::from(periods) * (m as u64) <= MAX_RUN_LENGTH => Ok(periods),
+        _ => Err(ScheduleError::TooLong { operations, limit: MAX_RUN_LENGTH }),
+    }
+}
+
 /// Sizes and hosts: the rules to hold before anything as large as the run is allocated.
-fn hosted(orders: &Orders) -> Result<Vec<Vec<u32>>, ScheduleError> {
+fn hosted(orders: &Orders) -> Result<(Vec<Vec<u32>>, Vec<bool>), ScheduleError> {
     let (ranks, lists) = (orders.ranks.len(), orders.hosts.len());
     if ranks != lists {
         return Err(ScheduleError::HostLists { ranks, lists });
@@ -154,7 +237,8 @@ fn hosted(orders: &Orders) -> Result<Vec<Vec<u32>>, ScheduleError> {
         for (position, &op) in order.iter().enumerate() {
             let rank = rank as u32;
             let Orders { microbatches, chunks, .. } = *orders;
-            let known = op.kind == OpKind::U || (0..i64::from(microbatches)).contains(&op.microbatch);
+            let first = if orders.endless { -(MAX_RUN_LENGTH as i64) } else { 0 };
+            let known = op.kind == OpKind::U || (first..i64::from(microbatches)).contains(&op.microbatch);
             if op.chunk >= chunks || !known {
                 return Err(ScheduleError::OutOfRange { rank, position, op, microbatches, chunks });
             }
@@ -165,211 +249,7 @@ fn hosted(orders: &Orders) -> Result<Vec<Vec<u32>>, ScheduleError> {
             }
         }
     }
-    Ok(hosts)
-}
-
-/// The operations of all ranks in one list, found by what they do.
-struct Flat {
-    ops: Vec<ScheduleOp>,
-    rank: Vec<u32>,
-    starts: Vec<u32>,
-    /// Index of `F`, `B` and `W` of each microbatch and chunk, microbatch after microbatch.
-    found: [Vec<u32>; 3],
-    chunks: u32,
-}
-
-impl Flat {
-    /// Lists the operations; the error is one that is there twice.
-    fn new(orders: &Orders) -> Result<Self, ScheduleError> {
-        let cells = orders.chunks as usize * orders.microbatches as usize;
-        let mut flat = Flat {
-            ops: Vec::new(),
-            rank: Vec::new(),
-            starts: vec![0],
-            found: std::array::from_fn(|_| vec![NONE; cells]),
-            chunks: orders.chunks,
-        };
-        // Which rank updated a chunk last, and where: each may do it once.
-        let mut updated = vec![(NONE, 0); orders.chunks as usize];
-        for (rank, order) in orders.ranks.iter().enumerate() {
-            let rank = rank as u32;
-            for (position, &op) in order.iter().enumerate() {
-                let earlier = if let Some(kind) = table(op.kind) {
-                    let cell = flat.cell(op.microbatch as usize, op.chunk);
-                    let earlier = std::mem::replace(&mut flat.found[kind][cell], flat.ops.len() as u32);
-                    index(earlier).map(|earlier| flat.place(earlier))
-                } else {
-                    let earlier = std::mem::replace(&mut updated[op.chunk as usize], (rank, position));
-                    (earlier.0 == rank).then_some(earlier)
-                };
-                if let Some(first) = earlier {
-                    return Err(ScheduleError::Twice { op, first, second: (rank, position) });
-                }
-                flat.ops.push(op);
-                flat.rank.push(rank);
-            }
-            flat.starts.push(flat.ops.len() as u32);
-        }
-        Ok(flat)
-    }
-
-    fn cell(&self, microbatch: usize, chunk: u32) -> usize {
-        microbatch * self.chunks as usize + chunk as usize
-    }
-
-    /// Rank of an operation and its position there.
-    fn place(&self, op: usize) -> (u32, usize) {
-        let rank = self.rank[op];
-        (rank, op - self.starts[rank as usize] as usize)
-    }
-
-    fn find(&self, kind: OpKind, microbatch: i64, chunk: u32) -> Option<usize> {
-        let table = &self.found[table(kind)?];
-        table.get(self.cell(microbatch as usize, chunk)).copied().and_then(index)
-    }
-
-    fn has_weight_gradients(&self) -> bool {
-        self.found[2].iter().any(|&op| op != NONE)
-    }
-
-    /// Every `F` and `B` is there, every `W` or none.
-    fn complete(&self) -> Result<(), ScheduleError> {
-        let kinds = [OpKind::F, OpKind::B, OpKind::W];
-        let weights = self.found[2].iter().find_map(|&op| index(op)).map(|op| self.ops[op]);
-        for (kind, table) in kinds.into_iter().zip(&self.found) {
-            let Some(cell) = table.iter().position(|&op| op == NONE) else { continue };
-            let (microbatch, chunk) = (cell / self.chunks as usize, cell % self.chunks as usize);
-            let missing = ScheduleOp { kind, microbatch: microbatch as i64, chunk: chunk as u32 };
-            match (kind, weights) {
-                (OpKind::F | OpKind::B, _) => return Err(ScheduleError::Missing { op: missing }),
-                (OpKind::W, Some(present)) => {
-                    return Err(ScheduleError::SomeWeightGradients { present, missing });
-                }
-                (OpKind::W, None) | (OpKind::U, _) => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// What saved activations serve is on the rank that saved them: moving them is no message this model prices.
-    fn together(&self) -> Result<(), ScheduleError> {
-        for (index, &op) in self.ops.iter().enumerate() {
-            if op.kind == OpKind::U {
-                continue;
-            }
-            let Some(forward) = self.find(OpKind::F, op.microbatch, op.chunk) else { continue };
-            let (rank, forward) = (self.rank[index], self.rank[forward]);
-            if rank != forward {
-                return Err(ScheduleError::Apart { op, rank, forward });
-            }
-        }
-        Ok(())
-    }
-
-    /// The operation whose result enters this one across a chunk border.
-    fn input(&self, op: usize) -> Option<usize> {
-        let ScheduleOp { kind, microbatch, chunk } = self.ops[op];
-        match kind {
-            OpKind::F => self.find(kind, microbatch, chunk.checked_sub(1)?),
-            OpKind::B if chunk + 1 < self.chunks => self.find(kind, microbatch, chunk + 1),
-            OpKind::B | OpKind::W | OpKind::U => None,
-        }
-    }
-
-    /// The operation of the same microbatch and chunk that this one needs; it is on the same rank.
-    fn origin(&self, op: usize) -> Option<usize> {
-        let ScheduleOp { kind, microbatch, chunk } = self.ops[op];
-        match kind {
-            OpKind::B => self.find(OpKind::F, microbatch, chunk),
-            OpKind::W => self.find(OpKind::B, microbatch, chunk),
-            OpKind::F | OpKind::U => None,
-        }
-    }
-
-    /// All operations, each after what it needs; the error is a deadlock.
-    fn sequence(&self) -> Result<Vec<u32>, ScheduleError> {
-        let count = self.ops.len();
-        let turn = |op: usize| op.checked_sub(1).filter(|&before| self.rank[before] == self.rank[op]);
-        let mut needs = vec![0_u8; count];
-        // Who else waits for an operation: at most one across a border and one of the same microbatch and chunk.
-        let mut waiting = vec![[NONE; 2]; count];
-        for (op, needs) in needs.iter_mut().enumerate() {
-            for (slot, needed) in [self.input(op), self.origin(op)].into_iter().enumerate() {
-                if let Some(needed) = needed {
-                    waiting[needed][slot] = op as u32;
-                    *needs += 1;
-                }
-            }
-            *needs += u8::from(turn(op).is_some());
-        }
-        let mut sequence: Vec<u32> = (0..count as u32).filter(|&op| needs[op as usize] == 0).collect();
-        let mut done = vec![false; count];
-        let mut next = 0;
-        while let Some(&op) = sequence.get(next) {
-            next += 1;
-            let op = op as usize;
-            done[op] = true;
-            let follower = Some(op + 1).filter(|&after| after < count && turn(after).is_some());
-            let [across, same] = waiting[op].map(index);
-            for after in [follower, across, same].into_iter().flatten() {
-                needs[after] -= 1;
-                if needs[after] == 0 {
-                    sequence.push(after as u32);
-                }
-            }
-        }
-        if sequence.len() < count { Err(self.deadlock(&done)) } else { Ok(sequence) }
-    }
-
-    /// The shortest cycle among ranks that cannot go on. Each waits for one operation: for one of its own that comes
-    /// later, or else for a message. So following the waits from any stuck rank ends in a cycle, and cycles are
-    /// disjoint.
-    fn deadlock(&self, done: &[bool]) -> ScheduleError {
-        let waits: Vec<Option<(Wait, u32)>> = (0..self.starts.len() - 1)
-            .map(|rank| {
-                let next = (self.starts[rank] as usize..self.starts[rank + 1] as usize).find(|&op| !done[op])?;
-                let on = [self.origin(next), self.input(next)].into_iter().flatten().find(|&op| !done[op])?;
-                Some((Wait { rank: rank as u32, next: self.ops[next], on: self.ops[on] }, self.rank[on]))
-            })
-            .collect();
-        let mut visited_from = vec![NONE; waits.len()];
-        let mut shortest: Vec<Wait> = Vec::new();
-        for from in 0..waits.len() as u32 {
-            let mut rank = from;
-            while let Some((_, after)) = waits[rank as usize].filter(|_| visited_from[rank as usize] == NONE) {
-                visited_from[rank as usize] = from;
-                rank = after;
-            }
-            if visited_from[rank as usize] != from {
-                continue;
-            }
-            let mut cycle = Vec::new();
-            let entry = rank;
-            while let Some((wait, after)) = waits[rank as usize] {
-                cycle.push(wait);
-                rank = after;
-                if rank == entry {
-                    break;
-                }
-            }
-            if shortest.is_empty() || cycle.len() < shortest.len() {
-                shortest = cycle;
-            }
-        }
-        let lowest = (0..shortest.len()).min_by_key(|&place| shortest[place].rank).unwrap_or(0);
-        shortest.rotate_left(lowest);
-        ScheduleError::Deadlock { cycle: shortest }
-    }
-}
-
-/// Where [`Flat::found`] keeps operations of a kind.
-fn table(kind: OpKind) -> Option<usize> {
-    match kind {
-        OpKind::F => Some(0),
-        OpKind::B => Some(1),
-        OpKind::W => Some(2),
-        OpKind::U => None,
-    }
+    Ok((hosts, is_hosted))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Tests of the rules that orders must hold.
 
+use super::super::Wait;
 use super::super::testing::{gpipe, interleaved, one_f_one_b, random, zb_h1};
 use super::*;
 use proptest::prelude::*;
@@ -153,7 +154,7 @@ fn indexes_are_in_range() {
 
 #[test]
 fn an_update_may_carry_any_microbatch() {
-    let update = ScheduleOp { kind: OpKind::U, microbatch: i64::MIN, chunk: 1 };
+    let update = ScheduleOp { kind: OpKind::U, microbatch: i64::MIN, chunk: 1, joined: false };
     assert!(check(&changed(|orders| orders.ranks[1].push(update))).is_ok());
 }
 
@@ -172,7 +173,12 @@ fn absurd_sizes_are_errors_before_they_are_memory() {
 
 fn any_op() -> impl Strategy<Value = ScheduleOp> {
     let kind = prop_oneof![Just(OpKind::F), Just(OpKind::B), Just(OpKind::W), Just(OpKind::U)];
-    (kind, -1..4_i64, 0..4_u32).prop_map(|(kind, microbatch, chunk)| ScheduleOp { kind, microbatch, chunk })
+    (kind, -1..4_i64, 0..4_u32).prop_map(|(kind, microbatch, chunk)| ScheduleOp {
+        kind,
+        microbatch,
+        chunk,
+        joined: false,
+    })
 }
 
 proptest! {
@@ -202,7 +208,7 @@ proptest! {
                 prop_assert!(position(after.rank, after.next).is_some() && wait.on != wait.next);
                 prop_assert!(position(after.rank, wait.on) >= position(after.rank, after.next));
                 // And it is what the operation needs.
-                let ScheduleOp { kind, microbatch, chunk } = wait.next;
+                let ScheduleOp { kind, microbatch, chunk, .. } = wait.next;
                 let needed = match kind {
                     OpKind::F => vec![f(microbatch, chunk - 1)],
                     OpKind::B => vec![f(microbatch, chunk), b(microbatch, chunk + 1)],
@@ -221,6 +227,6 @@ proptest! {
         hosts in prop::collection::vec(prop::collection::vec(0..4_u32, 0..4), 0..4),
         chunks in 0..4_u32, microbatches in 0..4_u32,
     ) {
-        let _ = check(&Orders { ranks, hosts, chunks, microbatches });
+        let _ = check(&Orders { ranks, hosts, chunks, microbatches, ..Orders::default() });
     }
 }

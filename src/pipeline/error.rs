@@ -95,6 +95,13 @@ pub enum ScheduleError {
         /// Rank of the forward.
         forward: u32,
     },
+    /// Two operations that cannot be issued together: an update, or one of another pair.
+    Pair {
+        /// The rank.
+        rank: u32,
+        /// The second of the two.
+        op: ScheduleOp,
+    },
     /// Each rank waits for what a later one of the list has yet to do, the last for the first.
     Deadlock {
         /// The shortest cycle among the ranks once nothing can run any more, from its lowest rank.
@@ -128,6 +135,9 @@ impl fmt::Display for ScheduleError {
             Self::SomeWeightGradients { present, missing } => write!(out, "there is {present} but no {missing}"),
             Self::Apart { op, rank, forward } => {
                 write!(out, "{op} is on rank {rank}, its forward on rank {forward}")
+            }
+            Self::Pair { rank, op } => {
+                write!(out, "rank {rank} issues {op} together with what is no forward, backward or weight gradient")
             }
             Self::Deadlock { cycle } => {
                 for (place, wait) in cycle.iter().enumerate() {

@@ -6,16 +6,20 @@
 //! wording for users is made here: errors are data.
 
 mod check;
+mod dispatch;
 mod error;
+mod flat;
 mod in_flight;
 mod schedule;
 mod simulate;
 pub mod split;
+mod staleness;
 #[cfg(test)]
 mod testing;
 
 pub use check::{MAX_RUN_LENGTH, Schedule, check};
 pub use error::{ScheduleError, Wait};
-pub use in_flight::{InFlight, Live, in_flight};
+pub use in_flight::{InFlight, Live, Weights, in_flight};
 pub use schedule::{OpKind, Orders, ScheduleOp};
-pub use simulate::{Durations, Messages, Path, Run, bubble, simulate};
+pub use simulate::{Durations, Messages, Path, Run, Slot, bubble, simulate, slots};
+pub use staleness::{Staleness, staleness};

@@ -25,34 +25,41 @@ pub struct ScheduleOp {
     pub microbatch: i64,
     /// Chunk in model order, from 0.
     pub chunk: u32,
+    /// Issued together with the operation before it on its rank: the second of `Both(x, y)`.
+    pub joined: bool,
 }
 
 impl ScheduleOp {
     /// `F(microbatch, chunk)`.
     pub fn forward(microbatch: i64, chunk: u32) -> Self {
-        Self { kind: OpKind::F, microbatch, chunk }
+        Self { kind: OpKind::F, microbatch, chunk, joined: false }
     }
 
     /// `B(microbatch, chunk)`.
     pub fn backward(microbatch: i64, chunk: u32) -> Self {
-        Self { kind: OpKind::B, microbatch, chunk }
+        Self { kind: OpKind::B, microbatch, chunk, joined: false }
     }
 
     /// `W(microbatch, chunk)`.
     pub fn weight(microbatch: i64, chunk: u32) -> Self {
-        Self { kind: OpKind::W, microbatch, chunk }
+        Self { kind: OpKind::W, microbatch, chunk, joined: false }
     }
 
     /// `U(chunk)`.
     pub fn update(chunk: u32) -> Self {
-        Self { kind: OpKind::U, microbatch: 0, chunk }
+        Self { kind: OpKind::U, microbatch: 0, chunk, joined: false }
+    }
+
+    /// `Both(x, y)`, as the two entries it is in an order.
+    pub fn both(x: Self, y: Self) -> [Self; 2] {
+        [Self { joined: false, ..x }, Self { joined: true, ..y }]
     }
 }
 
 /// As the user writes it: `F(3,0)`, `U(1)`.
 impl fmt::Display for ScheduleOp {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, microbatch, chunk } = self;
+        let Self { kind, microbatch, chunk, joined: _ } = self;
         match kind {
             OpKind::F => write!(out, "F({microbatch},{chunk})"),
             OpKind::B => write!(out, "B({microbatch},{chunk})"),
@@ -73,4 +80,8 @@ pub struct Orders {
     pub chunks: u32,
     /// Microbatches of a step.
     pub microbatches: u32,
+    /// The orders are one period of a run without end, so that a microbatch below 0 is one of a period before.
+    pub endless: bool,
+    /// The orders are hints: a rank takes the first of them that can run.
+    pub hints: bool,
 }

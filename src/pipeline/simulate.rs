@@ -30,6 +30,12 @@ pub struct Durations {
     pub b: Vec<f64>,
     /// Weight gradient alone, by chunk.
     pub w: Vec<f64>,
+    /// The part of `f` that is exposed communication, by chunk: it may hide behind an operation issued together.
+    pub f_comm: Vec<f64>,
+    /// The same of `b`.
+    pub b_comm: Vec<f64>,
+    /// The same of `w`.
+    pub w_comm: Vec<f64>,
     /// Message from chunk `c` to `c + 1`, by `c`. Where both are on one rank there is none, whatever is said here.
     pub send_forward: Vec<f64>,
     /// Message from chunk `c + 1` back to `c`, by `c`.
@@ -45,13 +51,34 @@ impl Durations {
         Self { f: each(f), b: each(b), w: each(w), ..Self::default() }
     }
 
-    fn compute(&self, op: ScheduleOp) -> f64 {
+    /// Time of an operation alone, messages apart.
+    pub(super) fn compute(&self, op: ScheduleOp) -> f64 {
         match op.kind {
             OpKind::F => at(&self.f, op.chunk),
             OpKind::B => at(&self.b, op.chunk),
             OpKind::W => at(&self.w, op.chunk),
             OpKind::U => 0.0,
         }
+    }
+
+    /// Time of the message that takes an operation's result on.
+    pub(super) fn leaving(&self, op: ScheduleOp) -> f64 {
+        self.message(op, End::Leaves)
+    }
+
+    /// What two operations issued together save: each one's communication behind the other's work.
+    fn saved(&self, x: ScheduleOp, y: ScheduleOp) -> f64 {
+        let comm = |op: ScheduleOp| {
+            let table = match op.kind {
+                OpKind::F => &self.f_comm,
+                OpKind::B => &self.b_comm,
+                OpKind::W => &self.w_comm,
+                OpKind::U => return 0.0,
+            };
+            at(table, op.chunk).min(self.compute(op))
+        };
+        let work = |op| self.compute(op) - comm(op);
+        comm(x).min(work(y)) + comm(y).min(work(x))
     }
 
     /// Time of the message that enters or leaves an operation.
@@ -107,7 +134,7 @@ pub struct Run {
 ///
 /// Where the operation before on the same rank and a message arrive at once, the path stays on the rank; of several
 /// ranks that end last it ends on the lowest.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Path {
     /// Forwards, by chunk.
     pub f: Vec<u64>,
@@ -119,12 +146,28 @@ pub struct Path {
     pub send_forward: Vec<u64>,
     /// Messages from chunk `c + 1` to `c`, by `c`.
     pub send_backward: Vec<u64>,
+    /// Seconds that operations issued together save on it.
+    pub saved: f64,
 }
 
 impl Path {
     fn new(chunks: u32) -> Self {
         let (chunks, borders) = (vec![0; chunks as usize], vec![0; chunks.saturating_sub(1) as usize]);
-        Self { f: chunks.clone(), b: chunks.clone(), w: chunks, send_forward: borders.clone(), send_backward: borders }
+        let [f, b, w] = [(); 3].map(|()| chunks.clone());
+        Self { f, b, w, send_forward: borders.clone(), send_backward: borders, saved: 0.0 }
+    }
+
+    /// What this path has more than `shorter`, a run of the same orders.
+    fn beyond(&self, shorter: &Self) -> Self {
+        let more = |a: &Vec<u64>, b: &Vec<u64>| a.iter().zip(b).map(|(a, b)| a.saturating_sub(*b)).collect();
+        Self {
+            f: more(&self.f, &shorter.f),
+            b: more(&self.b, &shorter.b),
+            w: more(&self.w, &shorter.w),
+            send_forward: more(&self.send_forward, &shorter.send_forward),
+            send_backward: more(&self.send_backward, &shorter.send_backward),
+            saved: (self.saved - shorter.saved).max(0.0),
+        }
     }
 
     fn count(&mut self, step: Step) {
@@ -140,15 +183,19 @@ impl Path {
                 Some((_, border)) => (&mut self.send_backward, border),
                 None => return,
             },
+            Step::Saved(seconds) => {
+                self.saved += seconds;
+                return;
+            }
         };
         if let Some(count) = counts.get_mut(index as usize) {
             *count += 1;
         }
     }
 
-    /// Σ counts × times.
+    /// Σ counts × times, less what is saved.
     pub fn time(&self, durations: &Durations) -> f64 {
-        let Durations { f, b, w, send_forward, send_backward, messages: _ } = durations;
+        let Durations { f, b, w, send_forward, send_backward, .. } = durations;
         let tables = [
             (&self.f, f),
             (&self.b, b),
@@ -159,7 +206,7 @@ impl Path {
         let term = |(counts, times): (&Vec<u64>, &Vec<f64>)| -> f64 {
             (0_u32..).zip(counts).map(|(index, &count)| count as f64 * at(times, index)).sum()
         };
-        tables.into_iter().map(term).sum()
+        tables.into_iter().map(term).sum::<f64>() - self.saved
     }
 }
 
@@ -168,6 +215,8 @@ impl Path {
 enum Step {
     Compute(ScheduleOp),
     Message(ScheduleOp, End),
+    /// What two operations issued together take less than one after the other.
+    Saved(f64),
 }
 
 impl Step {
@@ -177,26 +226,70 @@ impl Step {
         match self {
             Step::Compute(op) => durations.compute(op),
             Step::Message(op, end) => durations.message(op, end),
+            Step::Saved(seconds) => -seconds,
         }
     }
 }
 
-/// When one operation runs.
+/// When one operation runs; of two issued together, both.
 #[derive(Debug, Clone, Copy, Default)]
 struct Times {
+    /// It begins, with what it receives.
+    start: f64,
     /// Its result is made.
     made: f64,
     /// Its rank is free again.
     end: f64,
-    /// Its begin is the arrival of a message and not the end of the operation before.
-    by_message: bool,
+    /// The operation whose message it waited for longest, if it began at that message's arrival and not at the end of
+    /// the operation before: its index and one.
+    by_message: u32,
 }
 
-/// Runs a schedule with the given durations.
+/// When one operation of a run takes place, in seconds from its start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Slot {
+    /// What is done.
+    pub op: ScheduleOp,
+    /// It begins to receive what it waited for, or to work.
+    pub start: f64,
+    /// It has received and works.
+    pub work: f64,
+    /// Its result is made.
+    pub made: f64,
+    /// Its rank is free again: what had to be sent is sent.
+    pub end: f64,
+}
+
+/// For each rank when its operations run, in order; two issued together run at the same time. Of a run without end, as
+/// many periods as it takes until it repeats itself.
+pub fn slots(schedule: &Schedule, durations: &Durations) -> Vec<Vec<Slot>> {
+    let times = timeline(schedule, durations);
+    let slot = |op: usize| {
+        let Times { start, made, end, .. } = times[op];
+        let head = if schedule.is_joined(op) { op - 1 } else { op };
+        let received: f64 = issued(schedule, head).map(|op| exposed_messages(schedule, durations, op).0).sum();
+        Slot { op: schedule.ops()[op], start, work: start + received, made, end }
+    };
+    (0..schedule.ranks()).map(|rank| schedule.range(rank).map(slot).collect()).collect()
+}
+
+/// Runs a schedule with the given durations. Of a run without end, one period: what it takes once the pipeline is full.
 pub fn simulate(schedule: &Schedule, durations: &Durations) -> Run {
+    let whole = finite(schedule, durations);
+    let Some(shorter) = schedule.shorter() else { return whole };
+    let before = finite(shorter, durations);
+    let makespan = (whole.makespan - before.makespan).max(0.0);
+    let more = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).max(0.0)).collect::<Vec<_>>();
+    let busy = more(&whole.busy, &before.busy);
+    let idle = busy.iter().map(|busy| if makespan - busy > 1e-9 * makespan { makespan - busy } else { 0.0 }).collect();
+    let exposed = more(&whole.exposed, &before.exposed);
+    Run { makespan, busy, idle, exposed, path: whole.path.beyond(&before.path) }
+}
+
+fn finite(schedule: &Schedule, durations: &Durations) -> Run {
     let times = timeline(schedule, durations);
     let mut path = Path::new(schedule.chunks());
-    walk_longest_path(schedule, durations.messages, &times, |step| path.count(step));
+    walk_longest_path(schedule, durations, &times, |step| path.count(step));
     let makespan = last(schedule, &times).map_or(0.0, |op| times[op].end);
     let mut run = Run { makespan, busy: Vec::new(), idle: Vec::new(), exposed: Vec::new(), path };
     for rank in 0..schedule.ranks() {
@@ -205,6 +298,7 @@ pub fn simulate(schedule: &Schedule, durations: &Durations) -> Run {
             let messages = exposed_messages(schedule, durations, op);
             exposed += messages.0 + messages.1;
             busy += messages.0 + durations.compute(schedule.ops()[op]) + messages.1;
+            busy -= saved(schedule, durations, op);
         }
         run.busy.push(busy);
         run.idle.push((makespan - busy).max(0.0));
@@ -234,23 +328,49 @@ fn exposed_messages(schedule: &Schedule, durations: &Durations, op: usize) -> (f
     }
 }
 
+/// What an operation takes less because it is issued together with the one before it.
+fn saved(schedule: &Schedule, durations: &Durations, op: usize) -> f64 {
+    if schedule.is_joined(op) { durations.saved(schedule.ops()[op - 1], schedule.ops()[op]) } else { 0.0 }
+}
+
 /// The operation of the same rank that comes just before.
 fn before(schedule: &Schedule, op: usize) -> Option<usize> {
     op.checked_sub(1).filter(|_| !schedule.is_first(op))
 }
 
+/// An operation and the one issued together with it, from the first of the two.
+fn issued(schedule: &Schedule, head: usize) -> std::ops::Range<usize> {
+    head..head + 1 + usize::from(schedule.is_joined(head + 1))
+}
+
+/// When each operation runs, by index.
 fn timeline(schedule: &Schedule, durations: &Durations) -> Vec<Times> {
     let mut times = vec![Times::default(); schedule.ops().len()];
-    for op in schedule.sequence() {
-        let what = schedule.ops()[op];
-        let free = before(schedule, op).map_or(0.0, |before| times[before].end);
-        let arrival = schedule.sender(op).map_or(0.0, |sender| match durations.messages {
-            Messages::Overlapped => times[sender].made + durations.message(what, End::Enters),
-            Messages::Exposed => times[sender].made,
-        });
-        let (receive, send) = exposed_messages(schedule, durations, op);
-        let made = free.max(arrival) + receive + durations.compute(what);
-        times[op] = Times { made, end: made + send, by_message: arrival > free };
+    for head in schedule.sequence().filter(|op| !schedule.is_joined(*op)) {
+        let free = before(schedule, head).map_or(0.0, |before| times[before].end);
+        let (mut start, mut by_message) = (free, 0);
+        for op in issued(schedule, head) {
+            let Some(sender) = schedule.sender(op) else { continue };
+            let arrival = match durations.messages {
+                Messages::Overlapped => times[sender].made + durations.message(schedule.ops()[op], End::Enters),
+                Messages::Exposed => times[sender].made,
+            };
+            if arrival > start {
+                (start, by_message) = (arrival, op as u32 + 1);
+            }
+        }
+        let (mut made, mut sent) = (start, 0.0);
+        for op in issued(schedule, head) {
+            made += exposed_messages(schedule, durations, op).0;
+        }
+        for op in issued(schedule, head) {
+            made += durations.compute(schedule.ops()[op]);
+        }
+        made -= saved(schedule, durations, head + 1);
+        for op in issued(schedule, head) {
+            sent += exposed_messages(schedule, durations, op).1;
+        }
+        times[issued(schedule, head)].fill(Times { start, made, end: made + sent, by_message });
     }
     times
 }
@@ -262,23 +382,32 @@ fn last(schedule: &Schedule, times: &[Times]) -> Option<usize> {
 }
 
 /// Shows each step of the longest path, last to first.
-fn walk_longest_path(schedule: &Schedule, messages: Messages, times: &[Times], mut show: impl FnMut(Step)) {
-    let exposed = messages == Messages::Exposed;
+fn walk_longest_path(schedule: &Schedule, durations: &Durations, times: &[Times], mut show: impl FnMut(Step)) {
+    let exposed = durations.messages == Messages::Exposed;
     let mut next = last(schedule, times);
     // The path leaves an operation at its end, or where its message begins: when its result is made.
     let mut at_end = true;
     while let Some(op) = next {
-        let what = schedule.ops()[op];
-        let Times { by_message, .. } = times[op];
-        if exposed && at_end && schedule.sends(op) {
-            show(Step::Message(what, End::Leaves));
+        let head = if schedule.is_joined(op) { op - 1 } else { op };
+        let pair = issued(schedule, head);
+        let by_message = (times[head].by_message as usize).checked_sub(1);
+        for op in pair.clone().rev().filter(|op| exposed && at_end && schedule.sends(*op)) {
+            show(Step::Message(schedule.ops()[op], End::Leaves));
         }
-        show(Step::Compute(what));
-        if schedule.sender(op).is_some() && (exposed || by_message) {
-            show(Step::Message(what, End::Enters));
+        if pair.len() > 1 {
+            show(Step::Saved(saved(schedule, durations, head + 1)));
         }
-        at_end = !by_message;
-        next = if by_message { schedule.sender(op) } else { before(schedule, op) };
+        for op in pair.clone().rev() {
+            show(Step::Compute(schedule.ops()[op]));
+        }
+        for op in pair.rev().filter(|op| schedule.sender(*op).is_some() && (exposed || by_message == Some(*op))) {
+            show(Step::Message(schedule.ops()[op], End::Enters));
+        }
+        at_end = by_message.is_none();
+        next = match by_message {
+            Some(op) => schedule.sender(op),
+            None => before(schedule, head),
+        };
     }
 }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::testing::{gpipe, interleaved, legal, one_f_one_b, random, zb_h1};
+use super::super::testing::{gpipe, interleaved, legal, one_f_one_b, random, two_buffered, zb_h1};
 use super::super::{Orders, ScheduleOp};
 use super::*;
 
@@ -67,7 +67,8 @@ fn messages_overlapped_and_exposed() {
     durations.send_backward = vec![2.0];
     let schedule = legal(&gpipe(2, 1));
     // F 0-3, message 3-4, F 4-7, B 7-12, message 12-14, B 14-19; no more when both ends are busy in it.
-    let path = Path { f: vec![1, 1], b: vec![1, 1], w: vec![0, 0], send_forward: vec![1], send_backward: vec![1] };
+    let path =
+        Path { f: vec![1, 1], b: vec![1, 1], w: vec![0, 0], send_forward: vec![1], send_backward: vec![1], saved: 0.0 };
     durations.messages = Messages::Overlapped;
     let run = simulate(&schedule, &durations);
     assert_eq!((run.makespan, run.busy, run.exposed), (19.0, vec![8.0, 8.0], vec![0.0, 0.0]));
@@ -151,6 +152,48 @@ fn makespan_of_equal_stages() {
     assert_close(makespan(&gpipe(4, 8), &durations), 11.0 * 3.75);
 }
 
+/// `PipeDream`-2BW never drains: a period of m microbatches takes m (F + B), the last rank's work.
+#[test]
+fn a_run_without_end_has_no_bubble() {
+    for (p, m) in [(1, 1), (2, 2), (3, 3), (4, 4), (4, 7)] {
+        let schedule = legal(&two_buffered(p, m));
+        assert_close(bubble(&schedule), 0.0);
+        let run = simulate(&schedule, &Durations::uniform(p, 1.0, 2.0, 0.0));
+        assert_close(run.makespan, 3.0 * f64::from(m));
+        assert_close(run.path.time(&Durations::uniform(p, 1.0, 2.0, 0.0)), run.makespan);
+    }
+}
+
+/// One rank, F of 3 with 1 of communication, B of 5 with 2: together 8 less 1 behind B's work and 2 behind F's.
+#[test]
+fn operations_issued_together_hide_communication() {
+    let (f, b) = (ScheduleOp::forward, ScheduleOp::backward);
+    let [x, y] = ScheduleOp::both(f(1, 0), b(0, 0));
+    let order = vec![f(0, 0), x, y, b(1, 0)];
+    let orders = Orders { ranks: vec![order], hosts: vec![vec![0]], chunks: 1, microbatches: 2, ..Orders::default() };
+    let durations = Durations { f_comm: vec![1.0], b_comm: vec![2.0], ..Durations::uniform(1, 3.0, 5.0, 0.0) };
+    let run = simulate(&legal(&orders), &durations);
+    assert_eq!((run.makespan, run.busy[0], run.path.saved), (13.0, 13.0, 3.0));
+    assert_close(run.path.time(&durations), 13.0);
+    let slots = slots(&legal(&orders), &durations);
+    assert_eq!([slots[0][1].start, slots[0][2].start, slots[0][3].start], [3.0, 3.0, 8.0]);
+}
+
+/// A rank that would wait for its hint takes what can run: 1F1B with the orders of `GPipe` as hints, all backwards as
+/// soon as they can, is `GPipe` with p = 1; and rank 1 of two runs its backwards first if they are listed first.
+#[test]
+fn hints_are_taken_as_they_can_run() {
+    let (f, b) = (ScheduleOp::forward, ScheduleOp::backward);
+    let mut orders = gpipe(2, 2);
+    orders.ranks[1] = vec![b(0, 1), b(1, 1), f(0, 1), f(1, 1)];
+    orders.hints = true;
+    let schedule = legal(&orders);
+    assert_eq!(schedule.order(1), [f(0, 1), b(0, 1), f(1, 1), b(1, 1)]);
+    // A slow first stage: nothing changes on rank 1, and its second forward waits for rank 0.
+    let slow = Durations { f: vec![9.0, 1.0], ..Durations::uniform(2, 1.0, 1.0, 0.0) };
+    assert_eq!(schedule.dispatched(&slow).order(1), [f(0, 1), b(0, 1), f(1, 1), b(1, 1)]);
+}
+
 #[test]
 fn degenerate_runs_take_no_time() {
     for orders in [gpipe(0, 0), gpipe(3, 0), Orders::default()] {
@@ -201,7 +244,7 @@ fn any_durations() -> impl Strategy<Value = Durations> {
     (times(), times(), times(), times(), times(), any::<bool>()).prop_map(
         |(f, b, w, send_forward, send_backward, overlapped)| {
             let messages = if overlapped { Messages::Overlapped } else { Messages::Exposed };
-            Durations { f, b, w, send_forward, send_backward, messages }
+            Durations { f, b, w, send_forward, send_backward, messages, ..Durations::default() }
         },
     )
 }
@@ -212,10 +255,26 @@ proptest! {
         let schedule = legal(&orders);
         let run = simulate(&schedule, &durations);
         let mut steps = Vec::new();
-        walk_longest_path(&schedule, durations.messages, &timeline(&schedule, &durations), |step| steps.push(step));
+        walk_longest_path(&schedule, &durations, &timeline(&schedule, &durations), |step| steps.push(step));
         let sum = steps.iter().rev().fold(0.0, |sum, step| sum + step.time(&durations));
         prop_assert_eq!(sum.to_bits(), run.makespan.to_bits());
         prop_assert!((run.path.time(&durations) - run.makespan).abs() <= 1e-12 * run.makespan.max(1.0));
+    }
+
+    /// Equal stages, any times: GPipe and 1F1B take (m + p - 1)(F + B), interleaving m (F + B) and the fill of one
+    /// chunk, (p - 1)(F + B)/v (Narayanan et al. 2021, section 2.2).
+    #[test]
+    fn uniform_stages_take_the_closed_form(
+        p in 1..9_u32, m in 1..25_u32, v in 1..4_u32, groups in 1..4_u32, f in 0.1..4.0, b in 0.1..8.0,
+    ) {
+        let whole = f64::from(m + p - 1) * (f + b);
+        let times = Durations::uniform(p, f, b, 0.0);
+        prop_assert!((makespan(&gpipe(p, m), &times) - whole).abs() <= 1e-9 * whole);
+        prop_assert!((makespan(&one_f_one_b(p, m), &times) - whole).abs() <= 1e-9 * whole);
+        let chunk = Durations::uniform(p * v, f / f64::from(v), b / f64::from(v), 0.0);
+        let whole = (f64::from(p * groups) + f64::from(p - 1) / f64::from(v)) * (f + b);
+        let found = makespan(&interleaved(p, p * groups, v, p), &chunk);
+        prop_assert!((found - whole).abs() <= 1e-9 * whole, "{found} is not {whole}");
     }
 
     #[test]
@@ -248,7 +307,7 @@ proptest! {
         orders in any_orders(), durations in any_durations(), more in 0.0..5.0, which in 0..80_usize,
     ) {
         let mut longer = durations.clone();
-        let Durations { f, b, w, send_forward, send_backward, messages: _ } = &mut longer;
+        let Durations { f, b, w, send_forward, send_backward, .. } = &mut longer;
         [f, b, w, send_forward, send_backward][which / 16][which % 16] += more;
         let schedule = legal(&orders);
         prop_assert!(simulate(&schedule, &longer).makespan >= simulate(&schedule, &durations).makespan);

@@ -7,7 +7,7 @@
 mod balance;
 mod error;
 
-pub use balance::balanced;
+pub use balance::{Room, balanced, balanced_within};
 pub use error::{SplitError, Uneven};
 
 /// The most units a model may have.

@@ -255,3 +255,16 @@ proptest! {
         }
     }
 }
+
+/// Eight equal layers over two ranks that hold ten bytes: the first keeps two microbatches of a layer's byte and one
+/// byte at rest, so three layers; the second one microbatch, so five.
+#[test]
+fn chunks_fit_their_ranks() {
+    let runs = [layers(0, 8)];
+    let room = |limit| Room { rest: &[1.0], saved: &[1.0], in_flight: &[2, 1], limit };
+    let split = |limit| counts(&balanced_within(&runs, &[1.0], 2, room(limit)).expect("eight units"));
+    assert_eq!(split(12.0), [4, 4]);
+    assert_eq!(split(10.0), [3, 5]);
+    // Nothing fits: as if there were no limit.
+    assert_eq!(split(8.0), [4, 4]);
+}

@@ -21,7 +21,13 @@ fn w(i: u32, c: u32) -> ScheduleOp {
 
 /// One chunk a rank.
 fn one_each(p: u32, m: u32, order: impl Fn(u32) -> Vec<ScheduleOp>) -> Orders {
-    Orders { ranks: (0..p).map(order).collect(), hosts: (0..p).map(|s| vec![s]).collect(), chunks: p, microbatches: m }
+    Orders {
+        ranks: (0..p).map(order).collect(),
+        hosts: (0..p).map(|s| vec![s]).collect(),
+        chunks: p,
+        microbatches: m,
+        ..Orders::default()
+    }
 }
 
 /// All forwards, then all backwards.
@@ -49,6 +55,16 @@ pub(super) fn zb_h1(p: u32, m: u32) -> Orders {
     })
 }
 
+/// `PipeDream`-2BW: one period of `m` microbatches, then an update.
+pub(super) fn two_buffered(p: u32, m: u32) -> Orders {
+    let orders = one_each(p, m, |s| {
+        let back = i64::from(p - 1 - s);
+        let pairs = (0..m).flat_map(|i| [f(i, s), ScheduleOp::backward(i64::from(i) - back, s)]);
+        pairs.chain([ScheduleOp::update(s)]).collect()
+    });
+    Orders { endless: true, ..orders }
+}
+
 /// Interleaving of `v` chunks a rank; `group` divides `m`.
 pub(super) fn interleaved(p: u32, m: u32, v: u32, group: u32) -> Orders {
     let mb = |k: u32| k / (group * v) * group + k % group;
@@ -66,6 +82,7 @@ pub(super) fn interleaved(p: u32, m: u32, v: u32, group: u32) -> Orders {
         hosts: (0..p).map(|s| (0..v).map(|j| s + j * p).collect()).collect(),
         chunks: p * v,
         microbatches: m,
+        ..Orders::default()
     }
 }
 
@@ -75,8 +92,13 @@ pub(super) fn random(p: u32, chunks: u32, m: u32, split_weights: bool, choices: 
     let mut draws = choices.iter().copied().cycle().enumerate();
     let mut draw = |below: usize| draws.next().map_or(0, |(turn, choice)| (choice as usize + turn) % below);
     let ranks: Vec<usize> = (0..chunks).map(|_| draw(p as usize)).collect();
-    let mut orders =
-        Orders { ranks: vec![Vec::new(); p as usize], hosts: vec![Vec::new(); p as usize], chunks, microbatches: m };
+    let mut orders = Orders {
+        ranks: vec![Vec::new(); p as usize],
+        hosts: vec![Vec::new(); p as usize],
+        chunks,
+        microbatches: m,
+        ..Orders::default()
+    };
     for (chunk, &rank) in (0..).zip(&ranks) {
         orders.hosts[rank].push(chunk);
     }

@@ -105,8 +105,7 @@ impl<'p> Shaped<'p> {
         let readings: Vec<_> = job.readings.iter().map(|(id, _)| *id).collect();
         let first: Vec<_> = rules[..count].iter().map(|r| r.cond).collect();
         let p = pipeline.map(|p| job.layout.axis(p.axis).size);
-        let mut times: Vec<_> =
-            shape.costs.iter().flat_map(|c| [c.f, c.b, c.send]).chain(shape.roots.saved.clone()).collect();
+        let mut times = stage::UnitValues::nodes(&shape.costs, &shape.roots);
         times.push(job.microbatches);
         times.extend(p);
         let r = &shape.roots;
@@ -221,20 +220,27 @@ impl<'p> Shaped<'p> {
     /// The graph's inputs at a point, its schedule run; or the rule that it breaks.
     fn counts(&mut self, point: &[f64], times: &[f64]) -> Result<Vec<f64>, usize> {
         let shape = &self.shape;
-        let units = shape.costs.len();
-        let each = |k: usize| (0..units).map(|u| times[3 * u + k]).collect::<Vec<_>>();
-        let values =
-            stage::UnitValues { f: each(0), b: each(1), send: each(2), saved: times[3 * units..4 * units].to_vec() };
-        let m = times[4 * units];
-        let p = times.get(4 * units + 1).copied().unwrap_or(1.0);
+        let pipelined = usize::from(shape.job.pipeline.is_some());
+        let (values, numbers) = times.split_at(times.len() - 1 - pipelined);
+        let values = stage::UnitValues::read(values);
+        let m = numbers[0];
+        let p = numbers.get(1).copied().unwrap_or(1.0);
         let (p, m) = (p as u32, if m <= f64::from(u32::MAX) { m as u32 } else { u32::MAX });
         let (program, early) = (self.program, self.early);
-        let pipeline = shape.job.pipeline.as_ref();
+        let job = &shape.job;
+        let pipeline = job.pipeline.as_ref();
         let entry = self.schedules.entry((p, m)).or_insert_with(|| {
             let (mut graph, mut sink) = (Graph::new(), Sink::new());
             let made = match pipeline {
                 None => schedule::single(m),
-                Some(item) => schedule::evaluate(&mut Evaluator::new(program, &mut graph, &mut sink), item, p, m),
+                Some(item) => {
+                    let mut eval = Evaluator::new(program, &mut graph, &mut sink);
+                    let made = schedule::evaluate(&mut eval, item, (p, m), &schedule::Use::default());
+                    let may = |s: &Schedule, sink: &mut Sink| {
+                        s.keeps_none().is_none() && schedule::staleness_accepted(job, item, s, sink)
+                    };
+                    made.filter(|s| may(s, &mut Sink::new()))
+                }
             };
             made.ok_or(early)
         });

@@ -127,7 +127,7 @@ impl<'p> Checker<'p, '_> {
             args.iter().map(|a| (self.infer(arg_expr(a), inner), arg_expr(a).span)).collect();
         let takes = match name {
             "min" | "max" => None,
-            "ceil_div" | "gcd" | "contains" | "F" | "B" | "W" => Some(2),
+            "ceil_div" | "gcd" | "contains" | "F" | "B" | "W" | "Both" => Some(2),
             _ => Some(1),
         };
         if let Some(n) = takes
@@ -192,7 +192,7 @@ impl<'p> Checker<'p, '_> {
             ("len", _) => Ty::int(),
             ("any" | "all" | "contains", _) => Ty::Bool,
             ("divisors", _) => Ty::List(Rc::new(Ty::int())),
-            ("F" | "B" | "W" | "U", _) => Ty::Op,
+            ("F" | "B" | "W" | "U" | "Both", _) => Ty::Op,
             _ => Ty::Unknown,
         }
     }

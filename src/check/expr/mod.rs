@@ -38,8 +38,6 @@ const MORE_WORDS: &[&str] = &[
     "host",
     "delay",
     "p2p",
-    "bidirectional",
-    "Both",
     "block",
     "mean",
     "p50",

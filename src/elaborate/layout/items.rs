@@ -380,7 +380,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
         let span = flat.item.span;
         let (mut split, mut split_span) = (Split::Balanced(Vec::new()), span);
         let (mut schedule, mut schedule_span) = (None, span);
-        let mut scatter_gather = Vec::new();
+        let (mut scatter_gather, mut in_turns) = (Vec::new(), false);
         for (name, (e, at)) in fields {
             match name.as_str() {
                 "schedule" => {
@@ -393,7 +393,8 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 }
                 "p2p" => match &e.kind {
                     ExprKind::Path(_) if word(e) == Some("direct") => {}
-                    ExprKind::Call(f, args) if word(f) == Some("scatter_gather") => {
+                    ExprKind::Call(f, args) if matches!(word(f), Some("scatter_gather" | "temporal_sharing")) => {
+                        in_turns = word(f) == Some("temporal_sharing");
                         for arg in args {
                             if let Arg::Positional(Expr { kind: ExprKind::Path(p), .. }) = arg
                                 && let [name] = &p[..]
@@ -422,7 +423,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
             None => self.default_schedule(span)?,
         };
         self.layout.pipeline = Some(axis);
-        Some(PipelineItem { axis, schedule, split, scatter_gather, split_span, schedule_span, span })
+        Some(PipelineItem { axis, schedule, split, scatter_gather, in_turns, split_span, schedule_span, span })
     }
 
     /// Where a value is given: the argument, where `e` is only the name of the layout's parameter; else `e`. In a layout

@@ -12,7 +12,7 @@ use indexmap::IndexMap;
 pub(super) fn busiest(c: &Compiled<'_>) -> usize {
     let work = |s: usize| -> f64 {
         let facts = &c.facts.stages[s];
-        c.costs.iter().zip(&facts.units).map(|(u, n)| (c.value(u.f) + c.value(u.b)) * *n as f64).sum()
+        c.costs.iter().zip(&facts.runs).map(|(u, n)| (c.value(u.f) + c.value(u.b) + c.value(u.w)) * *n as f64).sum()
     };
     let work: Vec<f64> = (0..c.facts.stages.len()).map(work).collect();
     (0..work.len()).max_by(|a, b| work[*a].total_cmp(&work[*b]).then(b.cmp(a))).unwrap_or(0)
@@ -21,15 +21,14 @@ pub(super) fn busiest(c: &Compiled<'_>) -> usize {
 pub(super) fn time(c: &Compiled<'_>, stages: &[StageValues]) -> TimeInfo {
     let s = busiest(c);
     let facts = &c.facts.stages[s];
-    let m = c.value(c.job.microbatches);
     let step = c.value(c.roots.step_time);
     let mut parts: IndexMap<String, f64> = IndexMap::new();
     let mut in_pipeline = 0.0;
-    for (unit, n) in c.costs.iter().zip(&facts.units) {
-        let times = m * *n as f64;
+    for (unit, n) in c.costs.iter().zip(&facts.runs) {
+        let times = *n as f64;
         let phases = [
-            (&unit.forward, Phase::Forward, unit.f, unit.hidden_f),
-            (&unit.backward, Phase::Backward, unit.b, unit.hidden_b),
+            (&unit.forward, Phase::Forward, c.value(unit.f), unit.hidden_f),
+            (&unit.backward, Phase::Backward, c.value(unit.b) + c.value(unit.w), unit.hidden_b),
         ];
         for (steps, phase, whole, hidden) in phases {
             let mut hidden = c.value(hidden) * times;
@@ -45,7 +44,7 @@ pub(super) fn time(c: &Compiled<'_>, stages: &[StageValues]) -> TimeInfo {
                 *parts.entry(part_name(c, cost)).or_default() += seconds;
             }
             // Longer than its steps: the device waits for the host.
-            let waits = (c.value(whole) * times - (in_pipeline - before)).max(0.0);
+            let waits = (whole * times - (in_pipeline - before)).max(0.0);
             if waits > 1e-9 * step {
                 in_pipeline += waits;
                 *parts.entry("host".into()).or_default() += waits;
@@ -68,7 +67,7 @@ pub(super) fn time(c: &Compiled<'_>, stages: &[StageValues]) -> TimeInfo {
         let sum = |of: fn(&crate::analyse::UnitCosts) -> crate::expr::Id| {
             c.costs.iter().zip(&facts.units).map(|(u, n)| c.value(of(u)) * *n as f64).sum::<f64>()
         };
-        (sum(|u| u.f), sum(|u| u.b))
+        (sum(|u| u.f), sum(|u| u.b) + sum(|u| u.w))
     };
     TimeInfo {
         step,

@@ -18,11 +18,10 @@ pub(super) fn collectives(
 ) -> Vec<CollectiveInfo> {
     let s = busiest(c);
     let facts = &c.facts.stages[s];
-    let m = c.value(c.job.microbatches);
     let mut out: Vec<CollectiveInfo> = Vec::new();
     for (u, costs) in c.costs.iter().enumerate() {
-        let units = facts.units[u] as f64;
-        if units == 0.0 {
+        let (units, runs) = (facts.units[u] as f64, facts.runs[u] as f64);
+        if units == 0.0 && runs == 0.0 {
             continue;
         }
         for (steps, phase, hidden) in
@@ -32,7 +31,7 @@ pub(super) fn collectives(
             for cost in steps {
                 if let StepKind::Collective(x) = &c.sharded.flow[cost.step].kind {
                     let exposed = if overlapped(&c.job, cost, phase) { share } else { 1.0 };
-                    add(c, x, cost, m * units, exposed, sources, levels, &mut out);
+                    add(c, x, cost, runs, exposed, sources, levels, &mut out);
                 }
             }
         }
@@ -64,7 +63,7 @@ fn update_share(c: &Compiled<'_>, stages: &[StageValues], s: usize) -> f64 {
         c.costs.iter().zip(counts).map(|(u, n)| c.value(of(u)) * *n as f64).sum()
     };
     let overlapped = sum(|u| u.reduce, &facts.units) + sum(|u| u.gather, &facts.units);
-    let bare = sum(|u| u.bare, &facts.units) + sum(|u| u.tied, &facts.copies);
+    let bare = sum(|u| u.bare, &facts.units) + sum(|u| u.tied, &facts.copies) + sum(|u| u.twice, &facts.twice);
     if overlapped > 0.0 { ((stages[s].exposed - bare) / overlapped).clamp(0.0, 1.0) } else { 1.0 }
 }
 

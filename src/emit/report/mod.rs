@@ -6,7 +6,7 @@
 mod head;
 mod layout;
 mod memory;
-mod numbers;
+pub(super) mod numbers;
 mod page;
 mod tail;
 mod time;

@@ -34,7 +34,7 @@ pub(super) fn params(n: u64) -> String {
 }
 
 /// Seconds: `48.0 s`, `812 ms`, `41.0 us`.
-pub(super) fn seconds(s: f64) -> String {
+pub(in crate::emit) fn seconds(s: f64) -> String {
     let (divisor, unit) = time_unit(s);
     format!("{} {unit}", short(s / divisor))
 }
@@ -58,7 +58,7 @@ pub(super) fn duration(s: f64) -> String {
 }
 
 /// GiB of memory: `39.3 GiB`.
-pub(super) fn gib(bytes: f64) -> String {
+pub(in crate::emit) fn gib(bytes: f64) -> String {
     match bytes.abs() {
         b if b >= 0.1 * GIB || b == 0.0 => format!("{:.1} GiB", bytes / GIB),
         _ => format!("{:.1} MiB", bytes / GIB * 1024.0),
