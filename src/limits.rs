@@ -36,7 +36,10 @@ limits! {
     MESH_AXES: usize = 32, "mesh axes after refinement";
     PARTS: usize = 256, "parts of a layout";
     DISTINCT_UNITS: usize = 65_536, "distinct pipeline units";
-    UNITS: u64 = 1_000_000, "pipeline units";
+    UNITS: i128 = 1_000_000, "pipeline units";
+    MODEL_VALUES: usize = 65_536, "values of a model, equal iterations once";
+    MODEL_VALUES_TRIED: usize = 4_194_304, "values of a model, every iteration of `repeat … as` counted";
+    BLOCK_NESTING: usize = 64, "nesting of blocks in blocks";
     SCHEDULE_OPS: usize = 4_194_304, "schedule operations for one number of ranks and microbatches";
     SEARCH_POINTS: u64 = 100_000_000, "points of a search before pruning";
     SEARCH_SHAPES: usize = 1_024, "shapes of a search: combinations of choices that are not whole numbers";

@@ -3,11 +3,12 @@
 use crate::analyse::Compiled;
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::elaborate::{Claim, ClaimKind};
-use crate::eval::{Env, Evaluator, Num, Quantity, Record, Truth, Value, Wanted};
+use crate::eval::{Env, Evaluator, Num, Quantity, Record, Truth, Value, Wanted, metric_of};
 use crate::hir::Program;
 use crate::source::{Sources, Span};
 use crate::syntax::ast::{self, BinaryOp, Expr, ExprKind, Tolerance};
 use crate::units::{Unit, show};
+use indexmap::IndexMap;
 use smol_str::SmolStr;
 use std::rc::Rc;
 
@@ -29,8 +30,7 @@ pub struct Verdict {
 }
 
 /// Metrics the language has and this compiler does not compute.
-const LATER: &[&str] =
-    &["exposed_comm", "ttft", "tpot", "utilization", "goodput", "host_memory", "params_active", "bytes", "reshard"];
+const LATER: &[&str] = &["exposed_comm", "ttft", "tpot", "utilization", "goodput", "host_memory", "bytes", "reshard"];
 
 /// Evaluates every claim of `compiled`; failed requirements and expectations are reported.
 pub fn verdicts<'p>(
@@ -44,7 +44,9 @@ pub fn verdicts<'p>(
     let mut out = Vec::new();
     let inputs = compiled.inputs.clone();
     for claim in &claims {
+        let applied = counts(claim, compiled, sink);
         let mut eval = Evaluator::new(program, &mut compiled.graph, sink);
+        eval.applied = applied;
         let env = Env::with(&claim.env, vars.clone());
         let mut at = At { eval: &mut eval, inputs: &inputs, env };
         if let Some(verdict) = at.verdict(claim, sources) {
@@ -68,6 +70,38 @@ fn failed(claim: &Claim<'_>, verdict: &Verdict) -> Diagnostic {
         None => format!("{verb} `{}` does not hold", verdict.text),
     };
     Diagnostic::new(code, message, claim.span, verdict.found.clone())
+}
+
+/// Parameters of pieces of the model that a claim asks for: `params(mtp)`, `params_active(decoder.moe)`.
+fn counts<'p>(claim: &Claim<'p>, c: &Compiled<'p>, sink: &mut Sink) -> IndexMap<(SmolStr, Vec<String>), Value<'p>> {
+    let mut out = IndexMap::new();
+    let mut all = vec![claim.value];
+    if let Some((about, tolerance)) = claim.about {
+        all.push(about);
+        all.extend(tolerance.iter().map(|t| match t {
+            Tolerance::Absolute(e) | Tolerance::Relative(e) => e,
+        }));
+    }
+    let (ops, graph) = (&c.job.ops, &c.graph);
+    for e in all {
+        crate::hir::walk_expr(e, &mut |e| {
+            let ExprKind::Call(callee, args) = &e.kind else { return };
+            let Some((metric, path)) = metric_of(callee, args) else { return };
+            if !matches!(metric.as_str(), "params" | "params_active" | "params_trainable") {
+                return;
+            }
+            let within = |p: &crate::graph::Parameter| ops.is_within(p, &path);
+            if !ops.params.iter().any(within) {
+                sink.error(super::errors::no_parameters(&path.join("."), e.span, ops));
+            }
+            let count = match metric.as_str() {
+                "params_active" => ops.params_active(graph, &within),
+                _ => ops.params(graph, &within),
+            };
+            out.insert((metric, path), Value::int(i128::from(count)));
+        });
+    }
+    out
 }
 
 /// Names every claim sees, with their values at the point.

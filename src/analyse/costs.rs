@@ -312,16 +312,16 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
                 let args = vec![int(m), int(n), int(k), int(batch), self.device.clone(), self.compute.clone()];
                 self.call("matmul", vec![*m, *n, *k, *batch], args)
             }
-            Work::Attention { q, kv, heads, kv_heads, d_qk, d_v, batch, causal, backward } => {
-                let pairs = if *causal { 0.5 } else { 1.0 };
+            Work::Attention { q, kv, heads, kv_heads, d_qk, d_v, batch, pairs, backward } => {
                 let key = [*q, *kv, *heads, *kv_heads, *d_qk, *d_v, *batch];
                 let mut args: Vec<_> = key.iter().map(int).collect();
-                args.push(Value::real(pairs, Unit::none()));
+                let known = self.eval.graph.as_real(*pairs);
+                args.push(known.map_or(Value::sym(*pairs, Unit::none()), |x| Value::real(x, Unit::none())));
                 args.push(Value::Bool(Truth::Known(*backward)));
                 args.push(self.device.clone());
                 args.push(self.compute.clone());
                 let mut key = key.to_vec();
-                key.push(self.eval.graph.bool(*causal));
+                key.push(*pairs);
                 key.push(self.eval.graph.bool(*backward));
                 self.call("attention", key, args)
             }
@@ -479,7 +479,7 @@ pub fn hides(job: &Job<'_>, purpose: Purpose, axes: &[AxisId], phase: Phase) -> 
     let comm = match purpose {
         Purpose::GatherParam => Comm::Gather,
         Purpose::ReduceGrad => Comm::Reduce,
-        Purpose::Reshard | Purpose::Statistics => return None,
+        Purpose::Reshard | Purpose::Statistics | Purpose::Dispatch | Purpose::Combine => return None,
     };
     let covers = |o: &&crate::layout::Overlap| {
         let phase_fits = match phase {

@@ -506,3 +506,16 @@ pub(super) fn batch(
         _ => d,
     }
 }
+
+/// A metric of a piece of the model that has no parameter.
+pub(super) fn no_parameters(path: &str, span: Span, ops: &crate::graph::OpGraph) -> Diagnostic {
+    let regions = (1..ops.regions.len() as u32).map(|i| ops.region_path(crate::graph::RegionId(i)));
+    let mut known: Vec<_> = regions.chain(ops.params.iter().map(|p| p.path.clone())).collect();
+    known.sort();
+    known.dedup();
+    let d = Diagnostic::new(Code::NothingSelected, format!("no parameter lies in `{path}`"), span, "matches nothing");
+    match nearest(path, known.iter().map(String::as_str)) {
+        Some(near) => d.help(format!("`{near}` exists")),
+        None => d,
+    }
+}

@@ -1,7 +1,7 @@
 //! Model FLOP of an update: what the model asks for, however it is computed.
 //!
-//! Two a multiply-add of contractions and of attention (half of the pairs where causal), forward and the backward that
-//! parameters need, true extents, nothing else (`docs/reference`).
+//! Two a multiply-add of contractions and of attention (half of the pairs where causal), what declared operators state,
+//! forward and the backward that parameters need, true extents, nothing else (`docs/reference`).
 
 use crate::elaborate::Job;
 use crate::expr::{self, Graph};
@@ -37,13 +37,20 @@ impl ModelFlops {
                         .copied()
                         .filter(|d| ![a.sequence, a.heads, a.value_dim].contains(d));
                     let mut dims: Vec<DimId> = batch.collect();
-                    dims.extend([a.sequence, a.sequence, a.heads]);
+                    dims.extend([a.sequence, a.keys, a.heads]);
                     let scores = volume(job, &dims, graph);
                     let (qk, v) = (ops.dim(a.head_dim).true_extent, ops.dim(a.value_dim).true_extent);
                     let widths = graph.add(qk, v);
-                    // Two products forward, four backward; half of the pairs under a causal mask.
+                    // Two products forward, four backward, of the pairs that are computed.
                     let all = graph.mul(scores, widths);
-                    (all, if a.causal { 3 } else { 6 })
+                    let pairs = crate::graph::pairs(ops, a, graph);
+                    (graph.mul(all, pairs), 6)
+                }
+                // What a declaration states.
+                OpKind::Custom(c) => {
+                    let needed = op.inputs.iter().any(|v| has_gradient(job, *v));
+                    let all = if needed { graph.add(c.flops, c.backward_flops) } else { c.flops };
+                    (all, 1)
                 }
                 _ => continue,
             };

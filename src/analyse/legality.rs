@@ -147,7 +147,7 @@ pub fn check_sharding(
             None => {
                 let d = errors::indivisible(&dims, &text.join(", "), product, &legal, &axis, place, rule);
                 let names = axes.iter().map(|a| job.layout.axis(*a).name.clone()).collect::<Vec<_>>();
-                let table = |(_, op): (OpId, &Op)| matches!(op.kind, OpKind::Embed { over } if over == first_id);
+                let table = |(_, op): (OpId, &Op)| matches!(op.kind, OpKind::Embed { over, .. } if over == first_id);
                 if dims.len() == 1 && job.ops.ops().any(table) {
                     errors::offer_pad(d, &dims[0].0, extent, &names, product, rule)
                 } else {

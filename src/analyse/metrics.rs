@@ -44,7 +44,8 @@ impl Metrics {
         let staleness = share(graph, "schedule.staleness");
         let usable = graph.real(job.cluster.device_field("usable"));
         let fits = graph.le(roots.peak_memory, usable);
-        let params = parameters(job, graph);
+        let params = counted(job.ops.params(graph, &|_| true), graph);
+        let active = counted(job.ops.params_active(graph, &|_| true), graph);
         let devices = graph.int(job.cluster.devices);
         let again = recomputed(job, sharded, costs, graph);
         let flops = graph.add(roots.flops, again);
@@ -74,6 +75,7 @@ impl Metrics {
             ("microbatches", job.microbatches, ratio.clone()),
             ("accumulation", job.microbatches, ratio.clone()),
             ("params", params, ratio.clone()),
+            ("params_active", active, ratio.clone()),
             ("params_trainable", params, ratio.clone()),
             ("price", price, Unit::base(Base::Dollar)),
             ("price_per_token", price_per_token, Unit::base(Base::Dollar).div(&tok)),
@@ -119,16 +121,9 @@ impl Metrics {
     }
 }
 
-/// Elements of all parameters, unpadded, tied ones once.
-fn parameters(job: &Job<'_>, graph: &mut Graph) -> expr::Id {
-    let mut terms = Vec::new();
-    for p in &job.ops.params {
-        let dims: Vec<_> = job.ops.value(p.value).dims.iter().map(|d| job.ops.dim(*d).true_extent).collect();
-        let elements = graph.product(dims);
-        let count = graph.int(job.ops.units[p.unit as usize].count);
-        terms.push(graph.mul(elements, count));
-    }
-    graph.sum(terms)
+/// A count of parameters as a node.
+fn counted(count: u64, graph: &mut Graph) -> expr::Id {
+    graph.real(count as f64)
 }
 
 /// FLOP of contractions and attention that run a second time, in an update on all devices.
@@ -139,9 +134,8 @@ fn recomputed(job: &Job<'_>, sharded: &ShardedGraph, costs: &[UnitCosts], graph:
             let StepKind::Compute { work, .. } = &sharded.flow[cost.step].kind else { continue };
             let (times, factors, widths) = match work {
                 Work::Matmul { m, n, k, batch } => (2.0, vec![*m, *n, *k, *batch], None),
-                Work::Attention { q, kv, heads, d_qk, d_v, batch, causal, .. } => {
-                    let times = if *causal { 1.0 } else { 2.0 };
-                    (times, vec![*q, *kv, *heads, *batch], Some((*d_qk, *d_v)))
+                Work::Attention { q, kv, heads, d_qk, d_v, batch, pairs, .. } => {
+                    (2.0, vec![*q, *kv, *heads, *batch, *pairs], Some((*d_qk, *d_v)))
                 }
                 Work::Elementwise { .. } => continue,
             };

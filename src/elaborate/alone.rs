@@ -8,7 +8,6 @@ use crate::expr;
 use crate::graph::{DataDim, Dim, Value as Tensor, ValueRole};
 use crate::hir::{DeclId, Entry, Program};
 use crate::syntax::ast::{Body, Decl, Kind, Name, ParamKind, Ret};
-use indexmap::IndexMap;
 use std::rc::Rc;
 
 /// Reports what is wrong with the declaration `id` by itself. A model or cluster with a parameter that has no default
@@ -66,10 +65,9 @@ fn block<'p>(program: &'p Program, id: DeclId, decl: &'p Decl, graph: &mut expr:
         }
     }
     let extent = eval.graph.int(1);
-    let scope = Scope { env: Rc::new(env), dims: IndexMap::new(), tensors: IndexMap::new() };
-    let extents = Extents { batch: extent, sequence: extent };
-    let mut b = Builder::new(&mut eval, scope, decl.name.span, extents, &[]);
-    b.open_unit(&decl.name.text, 1, false, decl.name.span);
+    let extents = Extents::all(extent);
+    let mut b = Builder::new(&mut eval, Scope::of(Rc::new(env)), decl.name.span, &extents, &[]);
+    b.open_unit(&decl.name.text, decl.name.span);
     let mut results = Vec::new();
     for param in decl.params.iter().flatten() {
         match &param.kind {
@@ -108,8 +106,7 @@ fn declare(b: &mut Builder<'_, '_, '_>, name: &Name, extent: expr::Id) -> crate:
         "S" => Some(DataDim::Sequence),
         _ => None,
     };
-    let text = name.text.to_string();
-    let dim = Dim { name: text, extent, true_extent: extent, data, groups: None, span: name.span };
+    let dim = Dim { data, ..Dim::plain(name.text.as_str(), extent, name.span) };
     let id = b.ops.add_dim(dim);
     b.scope.dims.insert(name.text.clone(), id);
     id

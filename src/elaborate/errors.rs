@@ -1,6 +1,7 @@
 //! Wording of what goes wrong while a job is elaborated.
 
 use crate::diagnostics::{Applicability, Code, Diagnostic, nearest};
+use crate::limits;
 use crate::source::Span;
 use crate::syntax::ast::{self, Name};
 
@@ -92,6 +93,73 @@ pub(super) fn unknown_axis(name: &Name, known: &[String], mesh: Option<Span>) ->
 pub(super) fn axis_twice(name: &Name, first: Span) -> Diagnostic {
     Diagnostic::new(Code::NameTaken, format!("mesh axis `{}` is declared twice", name.text), name.span, "again here")
         .label(first, "first here")
+}
+
+pub(super) fn dim_twice(name: &Name, first: Span) -> Diagnostic {
+    Diagnostic::new(Code::NameTaken, format!("dimension `{}` is declared twice", name.text), name.span, "again here")
+        .label(first, "first here")
+}
+
+pub(super) fn param_twice(name: &Name, path: &str, first: Span) -> Diagnostic {
+    let message = format!("parameter `{}` is declared twice", name.text);
+    Diagnostic::new(Code::NameTaken, message, name.span, "again here")
+        .label(first, "first here")
+        .note(format!("its path is `{path}`"))
+        .help(format!("write `{path}` to use it again, or put one of the two into a region"))
+}
+
+/// A dimension of the data that the job says nothing of.
+pub(super) fn extent_missing(dim: &Name, unit: &str, job: Span) -> Diagnostic {
+    let name = &dim.text;
+    let message = format!("nothing says how many `{unit}` the dimension `{name}` of the data has");
+    Diagnostic::new(Code::FieldMissing, message, job, format!("its data has `{name}`"))
+        .label(dim.span, "declared here")
+        .help(format!("write `dims {{ {name} = … {unit} }}` in the job"))
+}
+
+pub(super) fn ragged_length(
+    def: &ast::DimDef,
+    found: i64,
+    over: &str,
+    indices: Option<i64>,
+    declared: Span,
+) -> Diagnostic {
+    let name = &def.name.text;
+    let wanted = indices.map_or_else(|| "not known".into(), |n| n.to_string());
+    Diagnostic::new(
+        Code::OutOfRange,
+        format!("`{name}` has {found} extents, one for each index of `{over}` is needed"),
+        def.extent.span,
+        format!("a list of {found}"),
+    )
+    .label(declared, format!("`{over}` = {wanted}"))
+}
+
+/// Pieces of a dimension that do not make it up.
+pub(super) fn pieces(dim: &str, whole: i64, text: &str, numbers: &str, found: i64, span: Span) -> Diagnostic {
+    let message = format!("the pieces of `{dim}` do not make it up: {text} = {numbers} = {found}, `{dim}` = {whole}");
+    Diagnostic::new(Code::DimensionMismatch, message, span, format!("{found} against {whole}"))
+}
+
+pub(super) fn model_limit(values: usize, tried: usize, span: Span) -> Diagnostic {
+    let (limit, met) = if values > limits::MODEL_VALUES {
+        (limits::MODEL_VALUES, values)
+    } else {
+        (limits::MODEL_VALUES_TRIED, tried)
+    };
+    Diagnostic::new(
+        Code::LimitExceeded,
+        format!("a model of {met} values exceeds the limit of {limit}"),
+        span,
+        "passes the limit here",
+    )
+    .note("iterations of a repeat at the top count once while they are equal; inside another repeat each counts")
+}
+
+pub(super) fn model_requires(message: Option<&str>, cond: Span, at: Span) -> Diagnostic {
+    let text = message.unwrap_or("a requirement of the model does not hold");
+    let d = Diagnostic::new(Code::RequireFailed, text, at, "does not hold");
+    if at == cond { d } else { d.label(cond, "the requirement") }
 }
 
 pub(super) fn pipeline_axis(axis: &str, code: Code, span: Span, declared: Span) -> Diagnostic {

@@ -319,9 +319,10 @@ impl<'p> Builder<'p, '_, '_> {
         let batch_span = self.values.get("batch").map_or(self.name.span, |f| f.span);
         duties.push(Duty { cond, kind: DutyKind::Batch, span: batch_span });
 
-        let extents = model::Extents { batch: microbatch_all, sequence };
+        let (named, rest) = (IndexMap::new(), None);
+        let extents = model::Extents { batch: microbatch_all, sequence: Some(sequence), named, rest };
         let pads = evaluated.layout.pads.clone();
-        let ops = model::elaborate(&mut self.eval, &model, model_span, extents, &pads)?;
+        let ops = model::elaborate(&mut self.eval, &model, model_span, &extents, &pads)?;
         if !ops.values.iter().any(|v| v.role == ValueRole::Loss) {
             self.eval.sink.error(errors::loss_missing(&model.decl.name, model_span));
             return None;

@@ -23,6 +23,12 @@ impl Reader<'_> {
         let [(layer, unit)] = repeats[..] else {
             return Err(format!("it has {} stacks of layers, a decoder has one", repeats.len()));
         };
+        if self.ops.ops().any(|(_, op)| matches!(op.kind, OpKind::Dispatch(_))) {
+            return Err("its tokens choose experts".into());
+        }
+        if let Some((_, op)) = self.ops.ops().find(|(_, op)| !usual(&op.kind)) {
+            return Err(format!("it computes {}, a decoder does not", self.ops.describe(op.output)));
+        }
         let layer = layer as u32;
         let layer_ops: Vec<&Op> = self.ops.ops().map(|(_, op)| op).filter(|o| o.unit == layer).collect();
         let attention = one(
@@ -38,6 +44,9 @@ impl Reader<'_> {
         let (rope_base, learned) = self.positions(op, layer)?;
         let norm = self.norm()?;
         let (activation, ffn) = self.mlp(&layer_ops, hidden)?;
+        if a.window.is_some() || op.inputs.len() > 3 {
+            return Err("its attention has a window or sinks".into());
+        }
         if a.head_dim != a.value_dim {
             return Err("its keys and values have different widths".into());
         }
@@ -73,15 +82,15 @@ impl Reader<'_> {
 
     /// The width that every layer's norm goes over.
     fn hidden(&self, layer: u32) -> Result<DimId, String> {
-        let norms = self.ops.ops().filter_map(|(_, o)| match o.kind {
-            OpKind::Norm { over, .. } if o.unit == layer => Some(over),
+        let norms = self.ops.ops().filter_map(|(_, o)| match &o.kind {
+            OpKind::Norm { over, .. } if o.unit == layer => Some(over.as_slice()),
             _ => None,
         });
         let mut norms: Vec<_> = norms.collect();
         let n = norms.len();
         norms.dedup();
         match (norms[..].first(), norms.len(), n) {
-            (Some(d), 1, 2) => Ok(*d),
+            (Some([d]), 1, 2) => Ok(*d),
             (_, 1, n) => Err(format!("a layer has {n} norms, a decoder's has two")),
             _ => Err("its norms go over different widths".into()),
         }
@@ -89,7 +98,7 @@ impl Reader<'_> {
 
     fn vocab(&self) -> Result<DimId, String> {
         one(
-            self.ops.ops().filter_map(|(_, o)| if let OpKind::Embed { over } = o.kind { Some(over) } else { None }),
+            self.ops.ops().filter_map(|(_, o)| if let OpKind::Embed { over, .. } = o.kind { Some(over) } else { None }),
             "token embedding",
         )
     }
@@ -201,6 +210,34 @@ impl Reader<'_> {
     }
 }
 
+/// What a decoder of the common family is made of.
+fn usual(kind: &OpKind) -> bool {
+    match kind {
+        OpKind::Map(f) => {
+            !matches!(f, MapFn::Offset(_) | MapFn::Inverse(_) | MapFn::Sigmoid | MapFn::Tanh | MapFn::Shift(_))
+        }
+        OpKind::Contract { .. }
+        | OpKind::Norm { .. }
+        | OpKind::Softmax { .. }
+        | OpKind::Embed { bag: None, .. }
+        | OpKind::Take { .. }
+        | OpKind::Attention(_)
+        | OpKind::CrossEntropy { over: Some(_), .. }
+        | OpKind::Rename { .. }
+        | OpKind::Split { .. }
+        | OpKind::Merge { .. }
+        | OpKind::Sum { .. } => true,
+        OpKind::Embed { .. }
+        | OpKind::CrossEntropy { .. }
+        | OpKind::Concat { .. }
+        | OpKind::Regroup { .. }
+        | OpKind::Select { .. }
+        | OpKind::Dispatch(_)
+        | OpKind::Combine(_)
+        | OpKind::Custom(_) => false,
+    }
+}
+
 fn one<T>(mut found: impl Iterator<Item = T>, what: &str) -> Result<T, String> {
     match (found.next(), found.next()) {
         (Some(x), None) => Ok(x),
@@ -209,20 +246,13 @@ fn one<T>(mut found: impl Iterator<Item = T>, what: &str) -> Result<T, String> {
     }
 }
 
-/// Parameters of the whole model, unpadded, tied ones once; the largest number where there are more.
+/// Parameters of the whole model, unpadded, tied ones once.
 pub(super) fn params(ops: &OpGraph, graph: &Graph) -> u64 {
-    let of = |u: usize| unit_params(ops, graph, u as u32).saturating_mul(ops.units[u].count as u64);
-    (0..ops.units.len()).map(of).fold(0, u64::saturating_add)
+    ops.params(graph, &|_| true)
 }
 
 /// Parameters of one copy of a unit, unpadded.
 pub(super) fn unit_params(ops: &OpGraph, graph: &Graph, unit: u32) -> u64 {
     let own = ops.params.iter().filter(|p| p.unit == unit);
-    own.map(|p| elements(ops, graph, &ops.value(p.value).dims)).fold(0, u64::saturating_add)
-}
-
-/// Elements of a tensor whose extents the model fixes.
-pub(super) fn elements(ops: &OpGraph, graph: &Graph, dims: &[DimId]) -> u64 {
-    let extent = |d: &DimId| graph.as_int(ops.dim(*d).true_extent).unwrap_or(0) as u64;
-    dims.iter().map(extent).fold(1, u64::saturating_mul)
+    own.map(|p| ops.elements(graph, &ops.value(p.value).dims)).fold(0, u64::saturating_add)
 }

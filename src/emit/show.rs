@@ -9,6 +9,7 @@ use crate::hir::{DeclId, Program};
 use crate::source::{Sources, Span};
 use crate::syntax::ast::{Kind, ParamKind};
 use crate::units;
+use indexmap::IndexSet;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::rc::Rc;
@@ -151,6 +152,14 @@ fn instance<'p>(eval: &mut Evaluator<'p, '_>, i: &Rc<Instance<'p>>, span: Span) 
             let ops = library_model(eval, i)?;
             let graph = &*eval.graph;
             rows.push(("parameters".into(), separated(decoder::params(&ops, graph))));
+            let active = ops.params_active(graph, &|_| true);
+            if active != decoder::params(&ops, graph) {
+                rows.push(("active parameters".into(), separated(active)));
+            }
+            let cached = ops.cached(graph);
+            if cached > 0 {
+                rows.push(("cache of a token".into(), format!("{} B in bf16", separated(2 * cached))));
+            }
             for (u, unit) in ops.units.iter().enumerate() {
                 let one = decoder::unit_params(&ops, graph, u as u32);
                 let all = one.saturating_mul(unit.count as u64);
@@ -164,13 +173,13 @@ fn instance<'p>(eval: &mut Evaluator<'p, '_>, i: &Rc<Instance<'p>>, span: Span) 
                     ));
                 }
             }
-            let dims: Vec<_> = ops
+            let dims: IndexSet<_> = ops
                 .dims
                 .iter()
-                .filter(|d| d.data.is_none())
+                .filter(|d| d.data.is_none() && d.slots.is_none())
                 .map(|d| format!("{} = {}", d.name, graph.as_int(d.true_extent).unwrap_or(0)))
                 .collect();
-            rows.push(("dimensions".into(), dims.join(", ")));
+            rows.push(("dimensions".into(), dims.into_iter().collect::<Vec<_>>().join(", ")));
         }
         _ => {}
     }
@@ -182,7 +191,7 @@ fn regions(ops: &crate::graph::OpGraph, graph: &Graph, unit: u32) -> Vec<(String
     let mut out: Vec<(String, u64)> = Vec::new();
     for p in ops.params.iter().filter(|p| p.unit == unit) {
         let value = ops.value(p.value);
-        let n = decoder::elements(ops, graph, &value.dims);
+        let n = ops.elements(graph, &value.dims);
         let path = p.path.rsplit_once('.').map_or("", |(region, _)| region);
         let below = path.split_once('.').map_or("", |(_, rest)| rest);
         let first = below.split('.').next().unwrap_or_default();

@@ -6,6 +6,7 @@ use super::types::wanted_of;
 use super::{Closure, Env, Evaluator, Hole, Instance, Value, Wanted, Word, type_wanted};
 use crate::source::Span;
 use crate::syntax::ast::{self, Arg, Expr, ExprKind, Param, ParamKind};
+use smol_str::SmolStr;
 use std::rc::Rc;
 
 /// One slot for each parameter: the argument and its place.
@@ -68,9 +69,12 @@ impl<'p> Evaluator<'p, '_> {
                 self.instantiate(&i, given, span)
             }
             e @ Value::Error(_) => e,
-            other => {
-                self.error(errors::wrong_kind("a call", "a function or a declaration", &other.noun(), callee.span))
-            }
+            other => match metric_of(callee, args).and_then(|key| self.applied.get(&key).cloned()) {
+                Some(value) => value,
+                None => {
+                    self.error(errors::wrong_kind("a call", "a function or a declaration", &other.noun(), callee.span))
+                }
+            },
         }
     }
 
@@ -285,4 +289,26 @@ fn arg_expr(arg: &Arg) -> &Expr {
     match arg {
         Arg::Positional(e) | Arg::Named(_, e) | Arg::Domain(_, e) => e,
     }
+}
+
+/// A call such as `params(decoder.moe)`: a metric and the path it is asked for.
+pub fn metric_of(callee: &Expr, args: &[Arg]) -> Option<(SmolStr, Vec<String>)> {
+    fn path(e: &Expr, out: &mut Vec<String>) -> bool {
+        match &e.kind {
+            ExprKind::Path(p) if p.len() == 1 => out.push(p[0].text.to_string()),
+            ExprKind::Kind(kind) => out.push(kind.keyword().to_string()),
+            ExprKind::Field(base, name) => {
+                if !path(base, out) {
+                    return false;
+                }
+                out.push(name.text.to_string());
+            }
+            _ => return false,
+        }
+        true
+    }
+    let ExprKind::Path(name) = &callee.kind else { return None };
+    let ([name], [Arg::Positional(e)]) = (&name[..], args) else { return None };
+    let mut parts = Vec::new();
+    path(e, &mut parts).then(|| (name.text.clone(), parts))
 }

@@ -12,6 +12,7 @@ mod record;
 mod types;
 mod value;
 
+pub use call::metric_of;
 pub use choice::{Choice, Choices, Domain, Hole};
 pub use record::{fields_of, lets_in_order};
 pub use types::{Wanted, type_unit, type_wanted};
@@ -57,6 +58,8 @@ pub struct Evaluator<'p, 's> {
     pub conditions: Vec<Condition>,
     /// Open choices and the point they have.
     pub choices: Choices<'p>,
+    /// Metrics asked for with an argument, such as `params(mtp)`, by name and path.
+    pub applied: IndexMap<(SmolStr, Vec<String>), Value<'p>>,
     cache: IndexMap<DeclId, Value<'p>>,
     active: Vec<DeclId>,
     pending: Vec<record::Pending<'p>>,
@@ -74,6 +77,7 @@ impl<'p, 's> Evaluator<'p, 's> {
             sink,
             conditions: Vec::new(),
             choices: Choices::default(),
+            applied: IndexMap::new(),
             cache: IndexMap::new(),
             active: Vec::new(),
             pending: Vec::new(),

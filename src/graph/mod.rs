@@ -2,9 +2,13 @@
 //!
 //! A repeat's body is here once, with its count. Sizes are nodes of the expression graph.
 
+mod count;
+mod law;
 mod print;
 mod verify;
 
+pub use count::pairs;
+pub use law::Law;
 pub use print::{dot, text};
 pub use verify::verify;
 
@@ -29,7 +33,7 @@ pub struct ValueId(pub u32);
 pub struct RegionId(pub u32);
 
 /// A named dimension.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Dim {
     /// Its name: `H`.
     pub name: String,
@@ -41,8 +45,40 @@ pub struct Dim {
     pub data: Option<DataDim>,
     /// `K for N`: this dimension groups that one, and may be replicated where its axis is larger than it.
     pub groups: Option<DimId>,
+    /// `Rb[Tb]`: the extent at each index of another dimension, and their sum; `extent` is the mean, rounded up.
+    pub ragged: Option<Ragged>,
+    /// Token slots of an expert: what the dispatch that made them says of their load.
+    pub slots: Option<Slots>,
     /// Where it is declared.
     pub span: Span,
+}
+
+impl Dim {
+    /// A dimension with nothing special about it.
+    pub fn plain(name: impl Into<String>, extent: expr::Id, span: Span) -> Self {
+        let name = name.into();
+        Self { name, extent, true_extent: extent, data: None, groups: None, ragged: None, slots: None, span }
+    }
+}
+
+/// Extents that depend on the index in another dimension.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Ragged {
+    /// The dimension whose index decides.
+    pub over: DimId,
+    /// The sum of the extents over all its indices.
+    pub total: i64,
+}
+
+/// Token slots of an expert.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Slots {
+    /// Whose slots they are.
+    pub experts: DimId,
+    /// Load of an expert over the mean load.
+    pub skew: Law,
+    /// Each expert's rows are rounded up to a multiple of this.
+    pub tile: i64,
 }
 
 /// What sort of data dimension.
@@ -57,7 +93,7 @@ pub enum DataDim {
 }
 
 /// A named piece of the model.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Region {
     /// Its path from the model: `decoder`, an iteration, `attention`.
     pub path: Vec<PathPart>,
@@ -66,7 +102,7 @@ pub struct Region {
 }
 
 /// A tensor value.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Value {
     /// As the model names it; `""` for an unnamed intermediate.
     pub name: String,
@@ -103,18 +139,18 @@ impl ValueRole {
 }
 
 /// A parameter: one path, used once or more.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Parameter {
     /// Its value.
     pub value: ValueId,
-    /// `decoder.attention.wq`: regions and name, iterations left out.
+    /// `decoder.attention.wq`: regions and name; of iterations, only the numbers of those that are not all alike.
     pub path: String,
     /// The unit that owns it; a later unit may use it too (tied).
     pub unit: u32,
 }
 
 /// An operation.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Op {
     /// What it does.
     pub kind: OpKind,
@@ -140,12 +176,12 @@ pub enum OpKind {
     },
     /// Elementwise, broadcast by name.
     Map(MapFn),
-    /// Normalisation: operands x, gain, and bias for layer norm.
+    /// Normalisation: operands x, and where they are given gain and bias.
     Norm {
         /// Root mean square, or mean and variance.
         kind: NormKind,
-        /// The normalised dimension.
-        over: DimId,
+        /// The normalised dimensions.
+        over: Vec<DimId>,
     },
     /// Softmax.
     Softmax {
@@ -156,6 +192,8 @@ pub enum OpKind {
     Embed {
         /// The table's row dimension.
         over: DimId,
+        /// The ids whose rows are added up: a bag.
+        bag: Option<DimId>,
     },
     /// The first rows of a table, one for each index of another dimension: learned positions.
     Take {
@@ -168,8 +206,10 @@ pub enum OpKind {
     Attention(Attention),
     /// Loss of logits against the data.
     CrossEntropy {
-        /// The class dimension.
-        over: DimId,
+        /// The class dimension; none where each logit is a class of its own.
+        over: Option<DimId>,
+        /// Pieces the rows are computed in, one after another.
+        chunks: i64,
     },
     /// Free renaming of a dimension.
     Rename {
@@ -197,6 +237,61 @@ pub enum OpKind {
         /// The dimensions summed.
         over: Vec<DimId>,
     },
+    /// Operands one after another along a dimension. Each one's piece is what it has and the result lacks.
+    Concat {
+        /// The dimension of the result.
+        over: DimId,
+    },
+    /// Neighbouring indices go together: each first dimension becomes the second, of another extent.
+    Regroup {
+        /// Old and new.
+        pairs: Vec<(DimId, DimId)>,
+    },
+    /// The experts each token goes to, with their weights, from the scores.
+    Select {
+        /// The dimension of experts.
+        experts: DimId,
+        /// The dimension of the choices of one token.
+        choices: DimId,
+    },
+    /// Tokens (first operand) to the slots of the experts their choices (second) name.
+    Dispatch(Route),
+    /// Slots (first operand) back to their tokens, weighted by the choices (second) and added up.
+    Combine(Route),
+    /// Work described by its numbers alone: an operator the user declared, and a few of the language.
+    Custom(Box<Custom>),
+}
+
+/// The dimensions of a dispatch or combine.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Route {
+    /// Experts.
+    pub experts: DimId,
+    /// Slots of an expert.
+    pub slots: DimId,
+    /// Choices of a token.
+    pub choices: DimId,
+}
+
+/// Work described by its numbers, over the whole of its dimensions.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Custom {
+    /// The operator.
+    pub name: String,
+    /// FLOP of the forward.
+    pub flops: expr::Id,
+    /// FLOP of the backward.
+    pub backward_flops: expr::Id,
+    /// Bytes read, where they are not the operands.
+    pub read: Option<expr::Id>,
+    /// Bytes written, where they are not the result.
+    pub write: Option<expr::Id>,
+    /// Operands the backward needs, by position.
+    pub saves: Vec<usize>,
+    /// Dimensions summed over: a result from operands split along one is a partial sum.
+    pub contracts: Vec<DimId>,
+    /// Dimensions an operand is gathered over first.
+    pub whole: Vec<DimId>,
 }
 
 /// Dimensions of an attention.
@@ -204,8 +299,12 @@ pub enum OpKind {
 pub struct Attention {
     /// Whether a query sees only what came before it.
     pub causal: bool,
-    /// Positions of queries and of keys: the same dimension in self attention.
+    /// How many of the nearest positions a query sees, where not all.
+    pub window: Option<expr::Id>,
+    /// Positions of queries.
     pub sequence: DimId,
+    /// Positions of keys: those of the queries in self attention.
+    pub keys: DimId,
     /// Query heads.
     pub heads: DimId,
     /// Key and value heads; equal to `heads` in plain multi-head attention.
@@ -214,6 +313,8 @@ pub struct Attention {
     pub head_dim: DimId,
     /// Width of a head of v.
     pub value_dim: DimId,
+    /// What a server keeps of a token to serve the next: k and v unless said.
+    pub cache: Vec<ValueId>,
 }
 
 /// Elementwise functions.
@@ -231,6 +332,14 @@ pub enum MapFn {
     Rope(f64),
     /// Product with a constant.
     Scale(f64),
+    /// Sum with a constant.
+    Offset(f64),
+    /// A constant divided by it.
+    Inverse(f64),
+    Sigmoid,
+    Tanh,
+    /// The same some positions earlier or later.
+    Shift(i64),
     Cast,
 }
 
@@ -283,6 +392,38 @@ pub struct OpGraph {
     producer: Vec<Option<OpId>>,
 }
 
+/// A point in the making of a graph.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Mark {
+    ops: usize,
+    dims: usize,
+    regions: usize,
+    values: usize,
+    params: usize,
+}
+
+impl Mark {
+    /// How many regions there were.
+    pub fn regions(&self) -> usize {
+        self.regions
+    }
+
+    /// How many parameters there were.
+    pub fn params(&self) -> usize {
+        self.params
+    }
+}
+
+/// What a graph gained since a [`Mark`], units apart.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Suffix {
+    ops: Vec<Op>,
+    dims: Vec<Dim>,
+    regions: Vec<Region>,
+    values: Vec<Value>,
+    params: Vec<Parameter>,
+}
+
 impl OpGraph {
     /// A graph with the region of the whole model.
     pub fn new(span: Span) -> Self {
@@ -308,6 +449,45 @@ impl OpGraph {
         }
         self.producer[output.0 as usize] = Some(id);
         id
+    }
+
+    /// Takes everything away that came after `mark`, and gives it.
+    pub fn split_off(&mut self, mark: &Mark) -> Suffix {
+        let ops = (mark.ops..self.flow.node_count()).rev().filter_map(|n| self.flow.remove_node(OpId::new(n)));
+        let mut ops: Vec<_> = ops.collect();
+        ops.reverse();
+        self.producer.truncate(mark.values);
+        Suffix {
+            ops,
+            dims: self.dims.split_off(mark.dims),
+            regions: self.regions.split_off(mark.regions),
+            values: self.values.split_off(mark.values),
+            params: self.params.split_off(mark.params),
+        }
+    }
+
+    /// Puts back what [`Self::split_off`] gave.
+    pub fn append(&mut self, suffix: Suffix) {
+        self.dims.extend(suffix.dims);
+        self.regions.extend(suffix.regions);
+        self.params.extend(suffix.params);
+        for value in suffix.values {
+            self.add_value(value);
+        }
+        for op in suffix.ops {
+            self.add_op(op);
+        }
+    }
+
+    /// How far the graph has come.
+    pub fn mark(&self) -> Mark {
+        Mark {
+            ops: self.flow.node_count(),
+            dims: self.dims.len(),
+            regions: self.regions.len(),
+            values: self.values.len(),
+            params: self.params.len(),
+        }
     }
 
     /// Adds a dimension.
@@ -345,19 +525,27 @@ impl OpGraph {
 
     /// `decoder.*.attention.core`: a region's path as a selector would name it.
     pub fn selector_path(&self, id: RegionId) -> String {
-        let parts = self.regions[id.0 as usize].path.iter().map(|p| match p {
-            PathPart::Name(name) => name.as_str(),
-            PathPart::Iteration => "*",
-        });
-        parts.collect::<Vec<_>>().join(".")
+        self.path_text(id, &|part| match part {
+            PathPart::Name(name) => Some(name.clone()),
+            PathPart::Iterations { count: 1, first, of } if *of > 1 => Some(first.to_string()),
+            PathPart::Iterations { .. } => Some("*".into()),
+        })
     }
 
     /// `decoder.attention.core`: a region's path with iterations left out.
     pub fn region_path(&self, id: RegionId) -> String {
-        let names = self.regions[id.0 as usize].path.iter().filter_map(|p| match p {
-            PathPart::Name(name) => Some(name.as_str()),
-            PathPart::Iteration => None,
-        });
-        names.collect::<Vec<_>>().join(".")
+        self.path_text(id, &|part| if let PathPart::Name(name) = part { Some(name.clone()) } else { None })
+    }
+
+    /// `decoder.attention.core`, or `decoder.3.attention.core` where iterations differ: the path of a parameter.
+    pub fn param_path(&self, id: RegionId) -> String {
+        self.path_text(id, &|part| match part {
+            PathPart::Name(name) => Some(name.clone()),
+            PathPart::Iterations { first, .. } => (!part.is_every()).then(|| first.to_string()),
+        })
+    }
+
+    fn path_text(&self, id: RegionId, part: &dyn Fn(&PathPart) -> Option<String>) -> String {
+        self.regions[id.0 as usize].path.iter().filter_map(part).collect::<Vec<_>>().join(".")
     }
 }

@@ -53,18 +53,27 @@ fn call(graph: &OpGraph, id: OpId) -> String {
     match &op.kind {
         OpKind::Contract { contracted } => operands.push(format!("over = [{}]", dims(contracted))),
         OpKind::Sum { over } => operands.push(format!("over = [{}]", dims(over))),
-        OpKind::Norm { over, .. }
-        | OpKind::Softmax { over }
-        | OpKind::Embed { over }
-        | OpKind::CrossEntropy { over } => operands.push(format!("over = {}", dims(&[*over]))),
+        OpKind::Norm { over, .. } if over.len() > 1 => operands.push(format!("over = [{}]", dims(over))),
+        OpKind::Norm { over, .. } => operands.push(format!("over = {}", dims(over))),
+        OpKind::Softmax { over }
+        | OpKind::Embed { over, .. }
+        | OpKind::Concat { over }
+        | OpKind::Select { experts: over, .. } => operands.push(format!("over = {}", dims(&[*over]))),
+        OpKind::CrossEntropy { over, .. } => operands.extend(over.map(|d| format!("over = {}", dims(&[d])))),
+        OpKind::Regroup { pairs } => {
+            operands.extend(pairs.iter().map(|(a, b)| format!("{} = {}", dims(&[*a]), dims(&[*b]))));
+        }
         OpKind::Take { from, to } | OpKind::Rename { from, to } => {
             operands.push(format!("{} = {}", dims(&[*from]), dims(&[*to])));
         }
         OpKind::Split { from, into } => operands.push(format!("{} = [{}]", dims(&[*from]), dims(into))),
         OpKind::Merge { from, into } => operands.push(format!("{} = [{}]", dims(&[*into]), dims(from))),
         OpKind::Attention(a) => operands.push(format!("causal = {}", a.causal)),
-        OpKind::Map(MapFn::Rope(number) | MapFn::Scale(number)) => operands.push(number.to_string()),
-        OpKind::Map(_) => {}
+        OpKind::Map(MapFn::Rope(x) | MapFn::Scale(x) | MapFn::Offset(x) | MapFn::Inverse(x)) => {
+            operands.push(x.to_string());
+        }
+        OpKind::Map(MapFn::Shift(by)) => operands.push(by.to_string()),
+        OpKind::Map(_) | OpKind::Dispatch(_) | OpKind::Combine(_) | OpKind::Custom(_) => {}
     }
     format!("{}({})", op_name(&op.kind), operands.join(", "))
 }
@@ -74,16 +83,27 @@ fn op_name(kind: &OpKind) -> String {
         OpKind::Contract { .. } => "contract".into(),
         OpKind::Map(MapFn::Rope(_)) => "rope".into(),
         OpKind::Map(MapFn::Scale(_)) => "scale".into(),
+        OpKind::Map(MapFn::Offset(_)) => "offset".into(),
+        OpKind::Map(MapFn::Inverse(_)) => "inverse".into(),
+        OpKind::Map(MapFn::Shift(_)) => "shift".into(),
         OpKind::Map(f) => format!("{f:?}").to_lowercase(),
         OpKind::Norm { kind, .. } => format!("{kind:?}_norm").to_lowercase(),
         OpKind::Softmax { .. } => "softmax".into(),
-        OpKind::Embed { .. } => "embed".into(),
+        OpKind::Embed { bag: None, .. } => "embed".into(),
+        OpKind::Embed { bag: Some(_), .. } => "embed_bag".into(),
         OpKind::Take { .. } => "take".into(),
         OpKind::Attention(_) => "attention".into(),
-        OpKind::CrossEntropy { .. } => "cross_entropy".into(),
+        OpKind::CrossEntropy { over: Some(_), .. } => "cross_entropy".into(),
+        OpKind::CrossEntropy { over: None, .. } => "binary_cross_entropy".into(),
         OpKind::Rename { .. } => "rename".into(),
         OpKind::Split { .. } => "split".into(),
         OpKind::Merge { .. } => "merge".into(),
         OpKind::Sum { .. } => "sum".into(),
+        OpKind::Concat { .. } => "concat".into(),
+        OpKind::Regroup { .. } => "regroup".into(),
+        OpKind::Select { .. } => "select_experts".into(),
+        OpKind::Dispatch(_) => "dispatch".into(),
+        OpKind::Combine(_) => "combine".into(),
+        OpKind::Custom(c) => c.name.clone(),
     }
 }

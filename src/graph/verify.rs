@@ -94,26 +94,28 @@ fn result(graph: &OpGraph, op: &Op) -> Option<Vec<DimId>> {
             (dims.len() == 2 && both).then(|| without(&union(), contracted))
         }
         OpKind::Map(_) => Some(union()),
-        OpKind::Norm { over, .. } => has(over).then(|| first.to_vec()),
+        OpKind::Norm { over, .. } => over.iter().all(has).then(|| first.to_vec()),
         OpKind::Softmax { over } => has(over).then(|| first.to_vec()),
-        OpKind::Embed { over } => {
+        OpKind::Embed { over, bag } => {
             let table = *dims.get(1)?;
-            table.contains(over).then(|| [first, &without(table, &[*over])].concat())
+            let ids = without(first, bag.as_slice());
+            let width = without(&without(table, &[*over]), &ids);
+            (table.contains(over) && bag.iter().all(has)).then(|| [ids, width].concat())
         }
         OpKind::Take { from, to } | OpKind::Rename { from, to } => {
             has(from).then(|| [&without(first, &[*from])[..], &[*to]].concat())
         }
         OpKind::Attention(a) => {
-            let [q, k, v] = dims[..] else { return None };
+            let [q, k, v, ..] = dims[..] else { return None };
             let fits = q.contains(&a.heads) && k.contains(&a.kv_heads) && v.contains(&a.kv_heads);
             let out = [&without(q, &[a.head_dim])[..], &[a.value_dim]].concat();
-            (fits && q.contains(&a.sequence) && k.contains(&a.sequence)).then_some(out)
+            (fits && q.contains(&a.sequence) && k.contains(&a.keys)).then_some(out)
         }
         // A loss is the mean over everything, or one for each row.
-        OpKind::CrossEntropy { over } => {
-            let rows = without(first, &[*over]);
+        OpKind::CrossEntropy { over, .. } => {
+            let rows = without(first, over.as_slice());
             let scalar = graph.value(op.output).dims.is_empty();
-            has(over).then_some(if scalar { Vec::new() } else { rows })
+            over.iter().all(has).then_some(if scalar { Vec::new() } else { rows })
         }
         OpKind::Split { from, into } => {
             (has(from) && !into.is_empty()).then(|| [&without(first, &[*from])[..], into].concat())
@@ -122,5 +124,28 @@ fn result(graph: &OpGraph, op: &Op) -> Option<Vec<DimId>> {
             (!from.is_empty() && from.iter().all(has)).then(|| [&without(first, from)[..], &[*into]].concat())
         }
         OpKind::Sum { over } => over.iter().all(has).then(|| without(first, over)),
+        OpKind::Regroup { pairs } => pairs.iter().all(|(from, _)| has(from)).then(|| {
+            first.iter().map(|d| pairs.iter().find(|(from, _)| from == d).map_or(*d, |(_, to)| *to)).collect()
+        }),
+        // Operands lack what broadcasts, and have pieces of the dimension instead of it.
+        OpKind::Concat { over } => {
+            let out = &graph.value(op.output).dims;
+            out.contains(over).then(|| out.clone())
+        }
+        OpKind::Select { experts, choices } => {
+            has(experts).then(|| [&without(first, &[*experts])[..], &[*choices]].concat())
+        }
+        OpKind::Dispatch(r) => {
+            let route = *dims.get(1)?;
+            let kept = without(first, route);
+            route.contains(&r.choices).then(|| [&[r.experts, r.slots], &kept[..]].concat())
+        }
+        OpKind::Combine(r) => {
+            let tokens = without(dims.get(1)?, &[r.choices]);
+            let kept = without(first, &[r.experts, r.slots]);
+            (has(&r.experts) && has(&r.slots)).then(|| [tokens, kept].concat())
+        }
+        // Its declaration says what comes out.
+        OpKind::Custom(_) => Some(graph.value(op.output).dims.clone()),
     }
 }

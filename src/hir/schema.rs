@@ -333,33 +333,32 @@ pub fn cost_signature(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Operators with a fixed meaning that this compiler runs.
+/// Operators with a fixed meaning.
 pub const OPERATORS: &[&str] = &[
     "embed",
+    "embed_bag",
     "rms_norm",
     "layer_norm",
     "softmax",
     "silu",
     "gelu",
     "relu",
+    "sigmoid",
+    "tanh",
     "rope",
     "take",
     "attention",
-    "cross_entropy",
-    "rename",
-];
-/// Operators of the language that it does not run yet.
-pub const OPERATORS_LATER: &[&str] = &[
-    "embed_bag",
     "select_experts",
     "dispatch",
     "combine",
+    "cross_entropy",
     "binary_cross_entropy",
     "interact",
     "concat",
     "split",
     "merge",
     "merge_patches",
+    "rename",
     "shift",
     "scatter",
     "conv",
@@ -367,7 +366,7 @@ pub const OPERATORS_LATER: &[&str] = &[
     "ssm_scan",
 ];
 
-/// Whether `name` is an operator of models, run yet or not.
+/// Whether `name` is an operator of models.
 pub fn is_operator(name: &str) -> bool {
-    OPERATORS.contains(&name) || OPERATORS_LATER.contains(&name)
+    OPERATORS.contains(&name)
 }

@@ -5,8 +5,27 @@
 pub enum PathPart {
     /// A region or repeat.
     Name(String),
-    /// Any iteration of the repeat before it: iterations with equal bodies are elaborated once.
-    Iteration,
+    /// Iterations of the repeat before it: those one after another with equal bodies are elaborated once.
+    Iterations {
+        /// The first of them.
+        first: u32,
+        /// How many.
+        count: u32,
+        /// How many the repeat has in all.
+        of: u32,
+    },
+}
+
+impl PathPart {
+    /// Every iteration of a repeat of `of`.
+    pub fn every(of: u32) -> Self {
+        Self::Iterations { first: 0, count: of, of }
+    }
+
+    /// Whether this leaves no iteration of its repeat out.
+    pub fn is_every(&self) -> bool {
+        matches!(self, Self::Iterations { count, of, .. } if count == of)
+    }
 }
 
 /// A pattern over paths.
@@ -95,7 +114,7 @@ mod tests {
     use super::*;
 
     fn path(text: &str) -> Vec<PathPart> {
-        let part = |p: &str| if p == "#" { PathPart::Iteration } else { PathPart::Name(p.into()) };
+        let part = |p: &str| if p == "#" { PathPart::every(4) } else { PathPart::Name(p.into()) };
         text.split('.').filter(|p| !p.is_empty()).map(part).collect()
     }
 

@@ -9,7 +9,17 @@ use crate::layout::{AttentionMethod, AxisId, Layout};
 
 /// What `axis` does to q, k, v and the result.
 pub(super) fn axis(planner: &mut Planner<'_>, op: &Op, a: &Attention, axis: AxisId) -> (Vec<AxisUse>, AxisUse) {
-    let [q, k, v] = op.inputs[..] else { return (vec![Whole; op.inputs.len()], Whole) };
+    let (mut needs, out) = of_three(planner, op, a, axis);
+    // What else it reads has the dimension of the query heads.
+    for more in &op.inputs[needs.len().min(op.inputs.len())..] {
+        let heads = out == Split(a.heads) && planner.has(*more, a.heads);
+        needs.push(if heads { out } else { Whole });
+    }
+    (needs, out)
+}
+
+fn of_three(planner: &mut Planner<'_>, op: &Op, a: &Attention, axis: AxisId) -> (Vec<AxisUse>, AxisUse) {
+    let [q, k, v, ..] = op.inputs[..] else { return (vec![Whole; op.inputs.len()], Whole) };
     let rule = planner.rule(op.output).on(axis);
     let out = if rule == Whole { planner.at(q, axis) } else { rule };
     match out {
@@ -36,6 +46,10 @@ pub(super) fn axis(planner: &mut Planner<'_>, op: &Op, a: &Attention, axis: Axis
 
 fn sequence(planner: &mut Planner<'_>, op: &Op, a: &Attention, axis: AxisId) -> (Vec<AxisUse>, AxisUse) {
     let s = Split(a.sequence);
+    if a.sequence != a.keys {
+        // Every query meets every key of the other side.
+        return (vec![s, Whole, Whole], s);
+    }
     match method(planner.layout, axis) {
         Some(AttentionMethod::Ring) => (vec![s, s, s], s),
         Some(AttentionMethod::AllGather) => (vec![s, Whole, Whole], s),

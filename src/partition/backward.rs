@@ -73,10 +73,10 @@ impl Builder<'_> {
         transient
     }
 
-    /// Where the gradient of the result of a lookup of rows or a renaming is a partial sum and otherwise as it came
+    /// Where the gradient of the result of a lookup of rows, a renaming or a dispatch is a partial sum and otherwise as it came
     /// out, that placement: the sum can wait.
     fn passes(&self, id: OpId, terms: &[Term]) -> Option<Placement> {
-        if !matches!(self.graph.flow[id].kind, OpKind::Take { .. } | OpKind::Rename { .. }) {
+        if !matches!(self.graph.flow[id].kind, OpKind::Take { .. } | OpKind::Rename { .. } | OpKind::Dispatch(_)) {
             return None;
         }
         let first = &terms.first()?.place;
@@ -259,11 +259,17 @@ impl Builder<'_> {
         if let OpKind::Attention(a) = &op.kind {
             ready = self.ring(pass, id, a, ready, 2);
         }
+        if let OpKind::Dispatch(r) = &op.kind {
+            ready = self.exchange(pass, id, r, ready);
+        }
         // What has no work hands its gradient on where it lies.
         let mut lies = result.buffer.map_or(Lies::New, Lies::Shared);
         if let Some(work) = self.backward_work(id) {
             ready = std::iter::once(self.compute(pass, id, work, &ready)).collect();
             lies = Lies::New;
+        }
+        if let OpKind::Combine(r) = &op.kind {
+            ready = self.exchange(pass, id, r, ready);
         }
         if matches!(op.kind, OpKind::Map(_)) {
             for input in chains::inputs(graph, self.plan, id) {
@@ -278,7 +284,12 @@ impl Builder<'_> {
 
     /// A norm or softmax over a split dimension reduces one statistic in the backward; a loss none.
     fn backward_statistics(&mut self, pass: &mut Pass, id: OpId, after: After) -> After {
-        let (OpKind::Norm { over, .. } | OpKind::Softmax { over }) = self.graph.flow[id].kind else { return after };
+        let graph = self.graph;
+        let over = match &graph.flow[id].kind {
+            OpKind::Norm { over, .. } => over.as_slice(),
+            OpKind::Softmax { over } => std::slice::from_ref(over),
+            _ => return after,
+        };
         let axes = self.statistic_axes(id, over);
         if axes.is_empty() {
             return after;
@@ -307,6 +318,12 @@ impl Builder<'_> {
             OpKind::CrossEntropy { .. } => 3.0,
             // A sum hands its gradient on as it is; any other chain is a kernel.
             OpKind::Map(_) => return (!self.only_adds(id)).then(|| self.chain_work(id, true)),
+            // One gradient for each choice, from the scores.
+            OpKind::Select { .. } => 4.0,
+            OpKind::Dispatch(_) | OpKind::Combine(_) => return self.route_work(id, true),
+            OpKind::Custom(c) => return self.custom_work(id, c, true),
+            // Each piece of the gradient is copied out; every neighbour gets the same.
+            OpKind::Concat { .. } | OpKind::Regroup { .. } => return Some(self.copy_work(id)),
             OpKind::Sum { .. }
             | OpKind::Contract { .. }
             | OpKind::Rename { .. }

@@ -67,8 +67,21 @@ pub(super) fn inputs(graph: &OpGraph, plan: &Plan, tail: OpId) -> Vec<ChainInput
 fn linear(kind: &OpKind) -> bool {
     match kind {
         OpKind::Map(f) => match f {
-            MapFn::Add | MapFn::Sub | MapFn::Scale(_) | MapFn::Cast | MapFn::Rope(_) => true,
-            MapFn::Mul | MapFn::Div | MapFn::Silu | MapFn::Gelu | MapFn::Relu => false,
+            MapFn::Add
+            | MapFn::Sub
+            | MapFn::Scale(_)
+            | MapFn::Offset(_)
+            | MapFn::Shift(_)
+            | MapFn::Cast
+            | MapFn::Rope(_) => true,
+            MapFn::Mul
+            | MapFn::Div
+            | MapFn::Inverse(_)
+            | MapFn::Silu
+            | MapFn::Gelu
+            | MapFn::Relu
+            | MapFn::Sigmoid
+            | MapFn::Tanh => false,
         },
         _ => false,
     }
@@ -77,10 +90,18 @@ fn linear(kind: &OpKind) -> bool {
 /// FLOP an element costs in the forward.
 pub(super) fn flops(f: MapFn) -> f64 {
     match f {
-        MapFn::Add | MapFn::Sub | MapFn::Mul | MapFn::Div | MapFn::Relu | MapFn::Scale(_) => 1.0,
-        MapFn::Cast => 0.0,
+        MapFn::Add
+        | MapFn::Sub
+        | MapFn::Mul
+        | MapFn::Div
+        | MapFn::Relu
+        | MapFn::Scale(_)
+        | MapFn::Offset(_)
+        | MapFn::Inverse(_) => 1.0,
+        MapFn::Cast | MapFn::Shift(_) => 0.0,
         // An exponential and a division are counted as four operations, a rotation as three.
-        MapFn::Silu => 5.0,
+        MapFn::Sigmoid => 4.0,
+        MapFn::Silu | MapFn::Tanh => 5.0,
         MapFn::Gelu => 8.0,
         MapFn::Rope(_) => 3.0,
     }

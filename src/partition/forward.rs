@@ -3,7 +3,7 @@
 use super::build::{After, Builder, Pass, Site, join};
 use super::{Collective, CollectiveKind, Placement, Purpose, attention, chains, storage};
 use crate::expr::{self, Node};
-use crate::graph::{Attention, OpId, OpKind, ValueId, ValueRole};
+use crate::graph::{Attention, DimId, OpId, OpKind, ValueId, ValueRole};
 use crate::layout::AxisId;
 
 /// What an op reads: each value and the placement it needs it in.
@@ -55,9 +55,16 @@ impl Builder<'_> {
                 OpKind::Map(_) => Some(self.chain_work(*id, false)),
                 _ => self.forward_work(*id),
             };
+            // Rows are put in order before they go out, and added up when they are back.
+            if let OpKind::Combine(r) = &op.kind {
+                after = self.exchange(pass, *id, r, after);
+            }
             if let Some(work) = work {
                 let step = self.compute(pass, *id, work, &after);
                 after = std::iter::once(step).collect();
+            }
+            if let OpKind::Dispatch(r) = &op.kind {
+                after = self.exchange(pass, *id, r, after);
             }
             after = self.forward_statistics(pass, *id, after);
             let natural = self.plan.op(*id).natural.clone();
@@ -83,10 +90,11 @@ impl Builder<'_> {
     /// Reductions over a dimension that is split: one for a norm, maximum and sum for a softmax, maximum, target
     /// logit and sum for a cross entropy.
     fn forward_statistics(&mut self, pass: &mut Pass, id: OpId, mut after: After) -> After {
-        let (over, maxima): (_, &[bool]) = match self.graph.flow[id].kind {
+        let graph = self.graph;
+        let (over, maxima): (&[DimId], &[bool]) = match &graph.flow[id].kind {
             OpKind::Norm { over, .. } => (over, &[false]),
-            OpKind::Softmax { over } => (over, &[true, false]),
-            OpKind::CrossEntropy { over } => (over, &[true, false, false]),
+            OpKind::Softmax { over } => (std::slice::from_ref(over), &[true, false]),
+            OpKind::CrossEntropy { over, .. } => (over.as_slice(), &[true, false, false]),
             _ => return after,
         };
         let axes = self.statistic_axes(id, over);
@@ -103,7 +111,7 @@ impl Builder<'_> {
     /// Keys and values go round, `times` over: in the backward their gradients go round as well.
     pub(super) fn ring(&mut self, pass: &mut Pass, id: OpId, a: &Attention, after: After, times: i64) -> After {
         let needs = self.plan.op(id).needs.clone();
-        let [_, k, v] = &needs[..] else { return after };
+        let [_, k, v, ..] = &needs[..] else { return after };
         let inputs = self.graph.flow[id].inputs.clone();
         let mut last = after;
         for axis in attention::ring_axes(self.layout, a, k) {

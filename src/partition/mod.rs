@@ -19,6 +19,7 @@ mod backward;
 mod build;
 mod chains;
 mod errors;
+mod experts;
 mod forward;
 mod live;
 mod placement;
@@ -190,8 +191,10 @@ impl Builder<'_> {
         let mut grads = Gradients::default();
         let mut seeds = fixed.seeds.clone();
         if seeds.is_empty() {
+            // A loss that goes into another is reached from that one.
             let losses = self.graph.ops().map(|(_, op)| op.output);
-            seeds = losses.filter(|v| self.graph.value(*v).role == ValueRole::Loss).collect();
+            let last = |v: &ValueId| self.plan.uses[v.0 as usize].is_empty();
+            seeds = losses.filter(|v| self.graph.value(*v).role == ValueRole::Loss && last(v)).collect();
         }
         for seed in &seeds {
             let place = self.plan.rest(*seed).summed();

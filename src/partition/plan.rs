@@ -6,9 +6,9 @@ use super::attention;
 use super::errors::{self, Conflict};
 use super::placement::AxisUse::{self, Partial, Split, Whole};
 use super::rules::Ruled;
-use super::{Placement, chains};
+use super::{Placement, chains, experts};
 use crate::diagnostics::Sink;
-use crate::graph::{DimId, MapFn, Op, OpGraph, OpId, OpKind, ValueId, ValueRole};
+use crate::graph::{Custom, DimId, MapFn, Op, OpGraph, OpId, OpKind, ValueId, ValueRole};
 use crate::layout::{Action, AxisId, Class, Layout};
 use crate::source::Span;
 use indexmap::IndexMap;
@@ -121,7 +121,12 @@ fn needs_grad(graph: &OpGraph) -> Vec<bool> {
 
 /// Whether a partial sum may pass through.
 fn linear(kind: &OpKind) -> bool {
-    matches!(kind, OpKind::Map(MapFn::Add | MapFn::Sub | MapFn::Scale(_) | MapFn::Cast) | OpKind::Rename { .. })
+    let map = |f: &MapFn| matches!(f, MapFn::Add | MapFn::Sub | MapFn::Scale(_) | MapFn::Cast);
+    match kind {
+        OpKind::Map(f) => map(f),
+        OpKind::Rename { .. } | OpKind::Combine(_) => true,
+        _ => false,
+    }
 }
 
 pub(super) struct Planner<'a> {
@@ -136,7 +141,7 @@ pub(super) struct Planner<'a> {
 }
 
 /// What one axis does to the operands and the result of an op.
-type OnAxis = (Vec<AxisUse>, AxisUse);
+pub(super) type OnAxis = (Vec<AxisUse>, AxisUse);
 
 impl Planner<'_> {
     pub(super) fn rule(&self, value: ValueId) -> &Placement {
@@ -147,6 +152,11 @@ impl Planner<'_> {
     pub(super) fn at(&self, value: ValueId, axis: AxisId) -> AxisUse {
         let rest = &self.rest[value.0 as usize];
         if rest.partial.is_empty() { rest.on(axis) } else { self.rule(value).on(axis) }
+    }
+
+    /// Whether `value` is left a partial sum over `axis` for its one use.
+    pub(super) fn is_pending(&self, value: ValueId, axis: AxisId) -> bool {
+        self.rest[value.0 as usize].on(axis) == Partial
     }
 
     pub(super) fn has(&self, value: ValueId, dim: DimId) -> bool {
@@ -165,11 +175,8 @@ impl Planner<'_> {
         match &op.kind {
             OpKind::Split { from, into } => return self.split(op, *from, into),
             OpKind::Merge { from, into } => return self.merge(op, from, *into),
-            OpKind::Rename { from, to } => {
-                let need = self.reduced(op.inputs[0]);
-                let natural = need.map(|u| if u == Split(*from) { Split(*to) } else { u });
-                return (vec![need], natural);
-            }
+            OpKind::Rename { from, to } => return self.renamed(op, &[(*from, *to)]),
+            OpKind::Regroup { pairs } => return self.renamed(op, pairs),
             _ => {}
         }
         let mut needs = vec![Placement::default(); op.inputs.len()];
@@ -191,17 +198,17 @@ impl Planner<'_> {
         match &op.kind {
             OpKind::Contract { contracted } => self.contract(op, contracted, axis),
             OpKind::Attention(a) => attention::axis(self, op, a, axis),
-            OpKind::Embed { over } => self.embed(op, *over, axis),
+            OpKind::Embed { over, bag } => self.embed(op, *over, *bag, axis),
             OpKind::Take { from, to } => self.take(op, *from, *to, axis),
             OpKind::Sum { over } => {
                 let on = self.at(op.inputs[0], axis);
                 let summed = matches!(on, Split(d) if over.contains(&d));
                 (vec![on], if summed { Partial } else { on })
             }
-            OpKind::CrossEntropy { over } => {
+            OpKind::CrossEntropy { over, .. } => {
                 let on = self.at(op.inputs[0], axis);
                 let out = match on {
-                    Split(d) if d == *over => Whole,
+                    Split(d) if Some(d) == *over => Whole,
                     Split(d) if !self.has(op.output, d) => Partial,
                     Whole | Split(_) | Partial => on,
                 };
@@ -211,14 +218,47 @@ impl Planner<'_> {
                 let out = self.rule(op.output).on(axis);
                 (self.each_with(op, out), out)
             }
-            OpKind::Rename { .. } | OpKind::Split { .. } | OpKind::Merge { .. } => {
+            // What splits the dimension pieces are joined along, or experts are chosen over, splits neither.
+            OpKind::Concat { over: whole } | OpKind::Select { experts: whole, .. } => {
+                let rule = self.rule(op.output).on(axis);
+                let out = if rule == Split(*whole) { Whole } else { rule };
+                (self.each_with(op, out), out)
+            }
+            OpKind::Dispatch(r) => experts::dispatch(self, op, r, axis),
+            OpKind::Combine(r) => experts::combine(self, op, r, axis),
+            OpKind::Custom(c) => self.custom(op, c, axis),
+            OpKind::Rename { .. } | OpKind::Regroup { .. } | OpKind::Split { .. } | OpKind::Merge { .. } => {
                 (vec![Whole; op.inputs.len()], Whole)
             }
         }
     }
 
+    /// Dimensions that take the place of others, and their axes.
+    fn renamed(&self, op: &Op, pairs: &[(DimId, DimId)]) -> (Vec<Placement>, Placement) {
+        let need = self.reduced(op.inputs[0]);
+        let new = |d: DimId| pairs.iter().find(|(from, _)| *from == d).map_or(d, |(_, to)| *to);
+        let natural = need.map(|u| if let Split(d) = u { Split(new(d)) } else { u });
+        (vec![need], natural)
+    }
+
+    /// Work described by its numbers: split as the result is, or summed over what it contracts.
+    fn custom(&self, op: &Op, c: &Custom, axis: AxisId) -> OnAxis {
+        let summed = op.inputs.iter().find_map(|v| match self.at(*v, axis) {
+            Split(d) if c.contracts.contains(&d) => Some(d),
+            Whole | Split(_) | Partial => None,
+        });
+        if let Some(d) = summed {
+            return (self.each_with(op, Split(d)), Partial);
+        }
+        let out = match self.rule(op.output).on(axis) {
+            Split(d) if !c.whole.contains(&d) && op.inputs.iter().any(|v| self.has(*v, d)) => Split(d),
+            Whole | Split(_) | Partial => Whole,
+        };
+        (self.each_with(op, out), out)
+    }
+
     /// `on` for every operand that has its dimension.
-    fn each_with(&self, op: &Op, on: AxisUse) -> Vec<AxisUse> {
+    pub(super) fn each_with(&self, op: &Op, on: AxisUse) -> Vec<AxisUse> {
         let each = |v: &ValueId| match on {
             Split(d) if self.has(*v, d) => on,
             Whole | Split(_) | Partial => Whole,
@@ -275,9 +315,13 @@ impl Planner<'_> {
     }
 
     /// Rows of a table: ids first, table second.
-    fn embed(&mut self, op: &Op, over: DimId, axis: AxisId) -> OnAxis {
+    fn embed(&mut self, op: &Op, over: DimId, bag: Option<DimId>, axis: AxisId) -> OnAxis {
         let ids = self.at(op.inputs[0], axis);
         match (ids, self.at(op.inputs[1], axis)) {
+            // Each rank adds up its own ids of the bag.
+            (Split(d), Whole | Partial) if Some(d) == bag => (vec![ids, Whole], Partial),
+            // A table for each index: the ids of a table go where it is.
+            (_, Split(d)) if self.has(op.inputs[0], d) => (vec![Split(d), Split(d)], Split(d)),
             // Each rank looks every id up in its own rows and adds nothing for the others.
             (_, Split(d)) if d == over => (vec![Whole, Split(d)], Partial),
             (Split(s), Split(_)) if self.rule(op.output).on(axis) == Split(s) => (vec![ids, Whole], ids),

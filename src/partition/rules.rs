@@ -3,7 +3,7 @@
 use super::placement::AxisUse;
 use super::{Placement, errors};
 use crate::diagnostics::Sink;
-use crate::graph::{DataDim, DimId, OpGraph, Value};
+use crate::graph::{DataDim, DimId, OpGraph, OpKind, Value, ValueId, ValueRole};
 use crate::layout::{Action, AxisId, Class, Layout, Rule};
 use crate::source::Span;
 use indexmap::IndexMap;
@@ -50,16 +50,53 @@ pub(super) fn place(graph: &OpGraph, layout: &Layout, sink: &mut Sink) -> Ruled 
     }
     let mut ruled = Ruled::default();
     for value in &graph.values {
-        let mut placement = Placement::default();
-        for axis in layout.axis_ids().filter(|a| layout.pipeline != Some(*a)) {
-            if let Some((dim, rule)) = decide(graph, layout, value, axis) {
-                ruled.reasons.entry((dim, axis)).or_insert(rule);
-                placement = placement.with(axis, AxisUse::Split(dim));
-            }
-        }
+        let placement = of_value(graph, layout, value, &mut ruled);
         ruled.placements.push(placement);
     }
+    slots(graph, layout, &mut ruled);
     ruled
+}
+
+/// The rule placement of one value.
+fn of_value(graph: &OpGraph, layout: &Layout, value: &Value, ruled: &mut Ruled) -> Placement {
+    let mut placement = Placement::default();
+    for axis in layout.axis_ids().filter(|a| layout.pipeline != Some(*a)) {
+        if let Some((dim, rule)) = decide(graph, layout, value, axis) {
+            ruled.reasons.entry((dim, axis)).or_insert(rule);
+            placement = placement.with(axis, AxisUse::Split(dim));
+        }
+    }
+    placement
+}
+
+/// What a dispatch fills lies where the experts want it: the rules of their region place it. Slots take every axis that
+/// splits the tokens they come from and that the rules give neither to experts nor to a dimension of their weights.
+fn slots(graph: &OpGraph, layout: &Layout, ruled: &mut Ruled) {
+    for (_, op) in graph.ops() {
+        let OpKind::Dispatch(route) = &op.kind else { continue };
+        let [tokens, choices] = op.inputs[..] else { continue };
+        let token_dims = &graph.value(choices).dims;
+        if let Some((_, user)) = graph.ops().find(|(_, o)| o.inputs.contains(&op.output)) {
+            let there = Value { region: user.region, ..graph.value(op.output).clone() };
+            ruled.placements[op.output.0 as usize] = of_value(graph, layout, &there, ruled);
+        }
+        let with_slots = |v: &ValueId| graph.value(*v).dims.contains(&route.slots);
+        let users = graph.ops().filter(|(_, o)| o.inputs.iter().any(with_slots)).flat_map(|(_, o)| o.inputs.iter());
+        let weights: Vec<_> = users.filter(|v| matches!(graph.value(**v).role, ValueRole::Param(_))).copied().collect();
+        for axis in layout.axis_ids() {
+            let on = |v: ValueId| ruled.placements[v.0 as usize].on(axis);
+            let tokens_split = matches!(on(tokens), AxisUse::Split(d) if token_dims.contains(&d));
+            if !tokens_split || weights.iter().any(|w| on(*w) != AxisUse::Whole) {
+                continue;
+            }
+            for (at, value) in graph.values.iter().enumerate() {
+                let placement = &mut ruled.placements[at];
+                if value.dims.contains(&route.slots) && placement.on(axis) == AxisUse::Whole {
+                    *placement = std::mem::take(placement).with(axis, AxisUse::Split(route.slots));
+                }
+            }
+        }
+    }
 }
 
 /// The dimension `axis` splits in `value`, and the rule that says so.

@@ -39,7 +39,11 @@ impl Builder<'_> {
                 let kept = inputs.into_iter().filter(|i| i.kept && grads);
                 kept.map(|i| (i.value, self.plan.op(i.op).needs[i.operand].clone())).collect()
             }
-            OpKind::Norm { .. } | OpKind::CrossEntropy { .. } if any_grad => vec![need(0)],
+            OpKind::Norm { .. } | OpKind::CrossEntropy { .. } | OpKind::Select { .. } if any_grad => vec![need(0)],
+            // Who went where; the weights' gradients need the results of the experts.
+            OpKind::Dispatch(_) if any_grad => vec![need(1)],
+            OpKind::Combine(_) if any_grad => vec![need(0), need(1)],
+            OpKind::Custom(c) if any_grad => c.saves.iter().map(|at| need(*at)).collect(),
             OpKind::Softmax { .. } if any_grad => vec![(op.output, self.plan.rest(op.output).clone())],
             OpKind::Attention(_) if any_grad => {
                 let mut reads: Vec<_> = (0..op.inputs.len()).map(need).collect();

@@ -2,7 +2,7 @@
 
 use super::{Broken, Bytes, Obligation, Placement};
 use crate::expr::{self, Node};
-use crate::graph::{DimId, OpGraph, ValueId, ValueRole};
+use crate::graph::{DimId, OpGraph, Slots, ValueId, ValueRole};
 use crate::layout::{AxisId, Layout};
 use crate::source::Span;
 use indexmap::{IndexMap, IndexSet};
@@ -47,6 +47,9 @@ impl<'a> Sizes<'a> {
             return extent;
         }
         let ranks = self.group(axes);
+        if self.graph.dim(dim).slots.is_some() {
+            return self.exprs.ceil_div(extent, ranks);
+        }
         if self.seen.insert((dim, axes.to_vec())) {
             let rest = self.exprs.put(Node::Mod(extent, ranks));
             let zero = self.exprs.int(0);
@@ -59,9 +62,37 @@ impl<'a> Sizes<'a> {
         self.exprs.put(Node::ExactDiv(extent, ranks))
     }
 
+    /// Rows of an expert on the fullest rank of the group that shares the experts: as many as arrive, rounded up to
+    /// tiles, not shared out evenly.
+    fn rows(&mut self, slots: &Slots, dim: DimId, place: &Placement) -> expr::Id {
+        let axes = place.axes_of(dim);
+        let mut rows = self.local(dim, axes);
+        if !slots.skew.is_even() {
+            let sharers = place.axes_of(slots.experts);
+            let (ranks, each) = (self.group(sharers), self.local(slots.experts, sharers));
+            let fullest = slots.skew.largest(self.exprs, ranks, each);
+            let rows_real = self.exprs.to_real(rows);
+            let fuller = self.exprs.mul(rows_real, fullest);
+            rows = self.exprs.put(Node::Ceil(fuller));
+        }
+        if slots.tile > 1 {
+            let tile = self.exprs.int(slots.tile);
+            let tiles = self.exprs.ceil_div(rows, tile);
+            rows = self.exprs.mul(tiles, tile);
+        }
+        rows
+    }
+
     /// The product of the extents of `dims` on one rank.
     pub(super) fn elements_of(&mut self, dims: &[DimId], place: &Placement) -> expr::Id {
-        let locals: Vec<_> = dims.iter().map(|d| self.local(*d, place.axes_of(*d))).collect();
+        let graph = self.graph;
+        let mut locals = Vec::new();
+        for d in dims {
+            locals.push(match &graph.dim(*d).slots {
+                Some(slots) => self.rows(slots, *d, place),
+                None => self.local(*d, place.axes_of(*d)),
+            });
+        }
         self.exprs.product(locals)
     }
 
@@ -69,6 +100,12 @@ impl<'a> Sizes<'a> {
     pub(super) fn elements(&mut self, value: ValueId, place: &Placement) -> expr::Id {
         let graph = self.graph;
         self.elements_of(&graph.value(value).dims, place)
+    }
+
+    /// A sum of two that may be of different kinds of number.
+    pub(super) fn real_sum(&mut self, a: expr::Id, b: expr::Id) -> expr::Id {
+        let (a, b) = (self.exprs.to_real(a), self.exprs.to_real(b));
+        self.exprs.add(a, b)
     }
 
     /// `elements` × `each`; an Int where `each` is whole.

@@ -121,8 +121,8 @@ pub enum Work {
         d_v: expr::Id,
         /// Sequences on the rank.
         batch: expr::Id,
-        /// Half of the pairs where causal.
-        causal: bool,
+        /// Share of the pairs of queries and keys that is computed: half where causal, less within a window.
+        pairs: expr::Id,
         /// The backward of it.
         backward: bool,
     },
@@ -194,6 +194,10 @@ pub enum Purpose {
     ReduceGrad,
     /// Statistics of a norm, softmax or loss.
     Statistics,
+    /// Tokens on their way to experts, or their gradients on the way back.
+    Dispatch,
+    /// Results of experts on the way back to their tokens, or the gradients of those.
+    Combine,
 }
 
 /// A value kept from the forward for the backward, on one rank and for one microbatch.

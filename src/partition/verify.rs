@@ -90,7 +90,7 @@ fn placement(graph: &OpGraph, layout: &Layout, value: ValueId, place: &Placement
 }
 
 fn reads_partial(kind: &OpKind) -> bool {
-    matches!(kind, OpKind::Map(_) | OpKind::Rename { .. })
+    matches!(kind, OpKind::Map(_) | OpKind::Rename { .. } | OpKind::Combine(_))
 }
 
 /// Whether ranks along one axis that hold operands as `needs` compute what `out` says.
@@ -116,14 +116,16 @@ fn right(graph: &OpGraph, id: OpId, axis: AxisId, layout: &Layout, needs: &[Axis
             Whole => each(&|_, u| u == Whole),
             Partial => false,
         },
-        OpKind::CrossEntropy { over } => match (needs[0], out) {
-            (Split(d), Whole) => d == *over,
+        OpKind::CrossEntropy { over, .. } => match (needs[0], out) {
+            (Split(d), Whole) => Some(d) == *over,
             (Split(d), Split(e)) => d == e,
-            (Split(d), Partial) => d != *over && !graph.value(op.output).dims.contains(&d),
+            (Split(d), Partial) => Some(d) != *over && !graph.value(op.output).dims.contains(&d),
             (u, out) => u == out,
         },
-        OpKind::Embed { over } => match (needs[0], needs[1], out) {
+        OpKind::Embed { over, bag } => match (needs[0], needs[1], out) {
             (Whole, Split(d), Partial) => d == *over,
+            (Split(d), Whole, Partial) => Some(d) == *bag,
+            (Split(d), Split(e), Split(f)) => d == e && e == f && has(0, d) && has(1, d),
             (Whole, Split(d), Split(e)) | (Split(d), Whole, Split(e)) => d == e && d != *over,
             (a, b, c) => (a, b, c) == (Whole, Whole, Whole),
         },
@@ -150,16 +152,44 @@ fn right(graph: &OpGraph, id: OpId, axis: AxisId, layout: &Layout, needs: &[Axis
             (u, out) => u == out,
         },
         OpKind::Attention(a) => match (needs, out) {
-            ([Split(q), k, v], Split(o)) if q == &o && o == a.heads => {
+            ([Split(q), k, v, ..], Split(o)) if q == &o && o == a.heads => {
                 [k, v].iter().all(|x| **x == Whole || **x == Split(a.kv_heads))
             }
-            ([Split(q), k, v], Split(o)) if q == &o && o == a.sequence => {
+            ([Split(q), Whole, Whole, ..], Split(o)) if q == &o && o == a.sequence && a.keys != o => true,
+            ([Split(q), k, v, ..], Split(o)) if q == &o && o == a.sequence => {
                 let ring = super::attention::method(layout, axis) == Some(crate::layout::AttentionMethod::Ring);
                 k == v && *k == if ring { Split(a.sequence) } else { Whole }
             }
-            ([Whole, Whole, Split(v)], Split(o)) => *v == o && o == a.value_dim,
-            ([q, k, v], out) => *q == out && *k == out && *v == out && out != Partial,
+            ([Whole, Whole, Split(v), ..], Split(o)) => *v == o && o == a.value_dim,
+            ([q, k, v, ..], out) => *q == out && *k == out && *v == out && out != Partial,
             _ => false,
+        },
+        OpKind::Regroup { pairs } => match (needs[0], out) {
+            (Split(d), Split(e)) => pairs.iter().find(|(from, _)| *from == d).map_or(d, |(_, to)| *to) == e,
+            (u, out) => u == out,
+        },
+        OpKind::Concat { over: whole } | OpKind::Select { experts: whole, .. } => match out {
+            Split(d) => d != *whole && alike(d),
+            Whole => each(&|_, u| u == Whole),
+            Partial => false,
+        },
+        OpKind::Dispatch(r) => match (needs[0], needs[1], out) {
+            (Split(d), Split(e), Split(f)) => d == e && (f == r.experts || f == r.slots),
+            (Whole, Whole, Split(f)) => f == r.experts,
+            (Split(d), Whole, Split(e)) => d == e && !has(1, d),
+            (h, route, out) => (h, route, out) == (Whole, Whole, Whole),
+        },
+        OpKind::Combine(r) => match (needs[0], needs[1], out) {
+            (Split(f), Split(d), Split(e)) => d == e && (f == r.experts || f == r.slots),
+            (Split(f), Whole, Partial) => f == r.experts,
+            (Split(d), Whole, Split(e)) => d == e && !has(1, d),
+            (Partial, route, out) => route == Whole && out == Partial,
+            (u, route, out) => (u, route, out) == (Whole, Whole, Whole),
+        },
+        OpKind::Custom(c) => match out {
+            Split(d) => !c.whole.contains(&d) && alike(d),
+            Partial => needs.iter().any(|u| matches!(u, Split(d) if c.contracts.contains(d))),
+            Whole => each(&|_, u| u == Whole),
         },
     }
 }

@@ -5,7 +5,7 @@ use super::placement::AxisUse::Split;
 use super::sizes::STATISTIC_BYTES;
 use super::{Placement, Work, chains};
 use crate::expr;
-use crate::graph::{Attention, DimId, NormKind, OpId, OpKind, ValueId};
+use crate::graph::{Attention, Custom, DimId, NormKind, OpId, OpKind, ValueId};
 use indexmap::IndexSet;
 
 /// The four extents of a product of two operands.
@@ -71,6 +71,18 @@ impl Builder<'_> {
             }
             OpKind::CrossEntropy { .. } => Some(self.stream(&op.inputs, &plan.needs, &[], (op.inputs[0], 5.0))),
             OpKind::Sum { .. } => {
+                Some(self.stream(&op.inputs, &plan.needs, &[(out, plan.natural.clone())], (op.inputs[0], 1.0)))
+            }
+            // The k largest of a row of scores: a pass over them and a softmax over what is left.
+            OpKind::Select { .. } => {
+                Some(self.stream(&op.inputs, &plan.needs, &[(out, plan.natural.clone())], (op.inputs[0], 2.0)))
+            }
+            OpKind::Dispatch(_) | OpKind::Combine(_) => self.route_work(id, false),
+            OpKind::Custom(c) => self.custom_work(id, c, false),
+            OpKind::Concat { .. } => {
+                Some(self.stream(&op.inputs, &plan.needs, &[(out, plan.natural.clone())], (out, 0.0)))
+            }
+            OpKind::Regroup { .. } => {
                 Some(self.stream(&op.inputs, &plan.needs, &[(out, plan.natural.clone())], (op.inputs[0], 1.0)))
             }
             OpKind::Map(_)
@@ -148,7 +160,7 @@ impl Builder<'_> {
         let graph = self.graph;
         let op = &graph.flow[id];
         let needs = self.plan.op(id).needs.clone();
-        let [q, k, v] = &needs[..] else {
+        let [q, k, v, ..] = &needs[..] else {
             let zero = self.sizes.exprs.int(0);
             return Work::Elementwise { read: zero, write: zero, flops: zero };
         };
@@ -158,32 +170,68 @@ impl Builder<'_> {
         let whole_keys = rings.iter().fold(k.clone(), |p, x| p.with(*x, super::placement::AxisUse::Whole));
         Work::Attention {
             q: self.sizes.local(a.sequence, q.axes_of(a.sequence)),
-            kv: self.sizes.local(a.sequence, whole_keys.axes_of(a.sequence)),
+            kv: self.sizes.local(a.keys, whole_keys.axes_of(a.keys)),
             heads: self.sizes.local(a.heads, q.axes_of(a.heads)),
             kv_heads: self.sizes.local(a.kv_heads, k.axes_of(a.kv_heads)),
             d_qk: self.sizes.local(a.head_dim, q.axes_of(a.head_dim)),
             d_v: self.sizes.local(a.value_dim, v.axes_of(a.value_dim)),
             batch: self.sizes.elements_of(&batch, q),
-            causal: a.causal,
+            pairs: crate::graph::pairs(graph, a, self.sizes.exprs),
             backward,
         }
     }
 
+    /// Bytes moved to copy the gradient of an op's result into those of its operands.
+    pub(super) fn copy_work(&mut self, id: OpId) -> Work {
+        let op = &self.graph.flow[id];
+        let plan = self.plan.op(id).clone();
+        let read = self.mem(op.output, &plan.natural.summed());
+        let write: Vec<_> = op.inputs.iter().zip(&plan.needs).map(|(v, p)| self.mem(*v, p)).collect();
+        let write = self.sizes.exprs.sum(write);
+        let flops = self.sizes.exprs.int(0);
+        Work::Elementwise { read, write, flops }
+    }
+
+    /// Work a declaration gives the numbers of: over the whole of its dimensions, shared by the ranks that split any.
+    pub(super) fn custom_work(&mut self, id: OpId, c: &Custom, backward: bool) -> Option<Work> {
+        let op = &self.graph.flow[id];
+        let plan = self.plan.op(id).clone();
+        let natural = plan.natural.summed();
+        let mut axes = natural.axes();
+        axes.extend(plan.needs.iter().flat_map(Placement::axes));
+        axes.sort();
+        axes.dedup();
+        let ranks = self.sizes.group(&axes);
+        let share = |b: &mut Self, whole: expr::Id| {
+            let ranks = b.sizes.exprs.to_real(ranks);
+            b.sizes.exprs.div(whole, ranks)
+        };
+        let flops = share(self, if backward { c.backward_flops } else { c.flops });
+        let operands: Vec<_> = op.inputs.iter().zip(&plan.needs).map(|(v, p)| self.mem(*v, p)).collect();
+        let operands = self.sizes.exprs.sum(operands);
+        let result = self.mem(op.output, &natural);
+        let read = c.read.map_or(operands, |r| share(self, r));
+        let write = c.write.map_or(result, |w| share(self, w));
+        // The backward reads both and writes the gradients of the operands.
+        let (read, write) = if backward { (self.sizes.real_sum(read, write), operands) } else { (read, write) };
+        Some(Work::Elementwise { read, write, flops })
+    }
+
     /// Bytes of the fp32 statistics of an op: one for each row, or two where mean and variance are kept.
-    pub(super) fn statistic_bytes(&mut self, id: OpId, over: DimId) -> expr::Id {
+    pub(super) fn statistic_bytes(&mut self, id: OpId, over: &[DimId]) -> expr::Id {
         let graph = self.graph;
         let op = &graph.flow[id];
         let x = op.inputs[0];
         let need = self.plan.op(id).needs[0].clone();
-        let dims: Vec<_> = graph.value(x).dims.iter().copied().filter(|d| *d != over).collect();
+        let dims: Vec<_> = graph.value(x).dims.iter().copied().filter(|d| !over.contains(d)).collect();
         let rows = self.sizes.elements_of(&dims, &need);
         let two = matches!(op.kind, OpKind::Norm { kind: NormKind::Layer, .. });
         self.sizes.times(rows, if two { 2.0 * STATISTIC_BYTES } else { STATISTIC_BYTES })
     }
 
     /// The axes that split the dimension an op keeps statistics over.
-    pub(super) fn statistic_axes(&self, id: OpId, over: DimId) -> Vec<crate::layout::AxisId> {
+    pub(super) fn statistic_axes(&self, id: OpId, over: &[DimId]) -> Vec<crate::layout::AxisId> {
         let need = &self.plan.op(id).needs[0];
-        self.layout.axis_ids().filter(|a| need.on(*a) == Split(over)).collect()
+        self.layout.axis_ids().filter(|a| matches!(need.on(*a), Split(d) if over.contains(&d))).collect()
     }
 }

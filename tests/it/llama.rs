@@ -66,6 +66,8 @@ impl Setup {
                 true_extent: size,
                 data,
                 groups: None,
+                ragged: None,
+                slots: None,
                 span: span(1),
             });
         }
@@ -81,24 +83,24 @@ impl Setup {
         s.start("embed", 1, false);
         let tokens = s.value("tokens", "B S", ValueRole::Input);
         let wte = s.param("wte", "V H");
-        let x = s.op("x", "B S H", OpKind::Embed { over: s.dim("V") }, &[tokens, wte]);
+        let x = s.op("x", "B S H", OpKind::Embed { over: s.dim("V"), bag: None }, &[tokens, wte]);
         s.start("decoder", 2, true);
         let x = s.layer(x);
         s.start("head", 1, false);
         let norm = s.param("norm", "H");
-        let h = s.op("", "B S H", OpKind::Norm { kind: NormKind::Rms, over: s.dim("H") }, &[x, norm]);
+        let h = s.op("", "B S H", OpKind::Norm { kind: NormKind::Rms, over: vec![s.dim("H")] }, &[x, norm]);
         let w = s.param("w_out", "H V");
         let logits = s.value("logits", "B S V", ValueRole::Logits);
         s.produce(OpKind::Contract { contracted: vec![s.dim("H")] }, &[h, w], logits);
         let loss = s.value("loss", "", ValueRole::Loss);
-        s.produce(OpKind::CrossEntropy { over: s.dim("V") }, &[logits], loss);
+        s.produce(OpKind::CrossEntropy { over: Some(s.dim("V")), chunks: 1 }, &[logits], loss);
         s
     }
 
     /// One decoder layer.
     pub(crate) fn layer(&mut self, x: ValueId) -> ValueId {
         let contract = |s: &Self, dims: &str| OpKind::Contract { contracted: s.dims(dims) };
-        let rms = OpKind::Norm { kind: NormKind::Rms, over: self.dim("H") };
+        let rms = OpKind::Norm { kind: NormKind::Rms, over: vec![self.dim("H")] };
         self.enter(&["decoder", "#", "attention"]);
         let gain = self.param("norm", "H");
         let h = self.op("h", "B S H", rms.clone(), &[x, gain]);
@@ -115,7 +117,10 @@ impl Setup {
         let k = self.op("", "B S K D", rope, &[k]);
         let attention = OpKind::Attention(Attention {
             causal: true,
+            window: None,
+            cache: vec![k, v],
             sequence: self.dim("S"),
+            keys: self.dim("S"),
             heads: self.dim("N"),
             kv_heads: self.dim("K"),
             head_dim: self.dim("D"),
@@ -149,7 +154,7 @@ impl Setup {
 
     /// Begins a region; `#` is an iteration.
     pub(crate) fn enter(&mut self, path: &[&str]) {
-        let part = |p: &&str| if *p == "#" { PathPart::Iteration } else { PathPart::Name((*p).into()) };
+        let part = |p: &&str| if *p == "#" { PathPart::every(1) } else { PathPart::Name((*p).into()) };
         self.graph.regions.push(Region { path: path.iter().map(part).collect(), span: span(0) });
         self.region = RegionId(self.graph.regions.len() as u32 - 1);
     }

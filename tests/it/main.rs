@@ -12,10 +12,12 @@
 mod check;
 mod clusters;
 mod compile;
+mod constructs;
 mod cost;
 mod docs;
 mod eval;
 mod examples;
+mod experts;
 mod explain;
 mod files;
 mod fuzz;

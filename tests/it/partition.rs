@@ -299,13 +299,13 @@ fn a_tied_table_is_summed_over_both_its_uses() {
     let tokens = s.value("tokens", "B S", ValueRole::Input);
     let wte = s.param("wte", "V H");
     let over = s.dim("V");
-    let x = s.op("x", "B S H", OpKind::Embed { over }, &[tokens, wte]);
+    let x = s.op("x", "B S H", OpKind::Embed { over, bag: None }, &[tokens, wte]);
     s.start("head", 1, false);
     let logits = s.value("logits", "B S V", ValueRole::Logits);
     let h = s.dims("H");
     s.produce(OpKind::Contract { contracted: h }, &[x, wte], logits);
     let loss = s.value("loss", "", ValueRole::Loss);
-    s.produce(OpKind::CrossEntropy { over }, &[logits], loss);
+    s.produce(OpKind::CrossEntropy { over: Some(over), chunks: 1 }, &[logits], loss);
     let mut s = s.shard("B", "dp", "");
     let sharded = s.sharded();
     let table = &sharded.units[0].params[0];
@@ -373,7 +373,7 @@ fn a_norm_over_a_split_dimension_reduces_its_statistics() {
     let x = s.value("x", "B S H", ValueRole::Activation);
     let (g, b) = (s.param("g", "H"), s.param("b", "H"));
     let over = s.dim("H");
-    s.op("y", "B S H", OpKind::Norm { kind: NormKind::Layer, over }, &[x, g, b]);
+    s.op("y", "B S H", OpKind::Norm { kind: NormKind::Layer, over: vec![over] }, &[x, g, b]);
     let mut s = s.shard("H", "tp", "");
     let sharded = s.sharded();
     let rows = extent("B") * extent("S") * 8.0;
@@ -417,7 +417,7 @@ fn learned_positions() {
     let tokens = s.value("tokens", "B S", ValueRole::Input);
     let (wte, wpe) = (s.param("wte", "V H"), s.param("wpe", "P H"));
     let over = s.dim("V");
-    let e = s.op("", "B S H", OpKind::Embed { over }, &[tokens, wte]);
+    let e = s.op("", "B S H", OpKind::Embed { over, bag: None }, &[tokens, wte]);
     let take = OpKind::Take { from: s.dim("P"), to: s.dim("S") };
     let p = s.op("", "S H", take, &[wpe]);
     let x = s.op("x", "B S H", OpKind::Map(MapFn::Add), &[e, p]);

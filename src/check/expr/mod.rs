@@ -304,7 +304,7 @@ impl<'p> Checker<'p, '_> {
         out.extend(self.program.module(self.module).scope.keys().map(ToString::to_string));
         out.extend(FUNCTIONS.iter().map(ToString::to_string));
         if self.in_model {
-            out.extend(schema::OPERATORS.iter().chain(schema::OPERATORS_LATER).map(ToString::to_string));
+            out.extend(schema::OPERATORS.iter().map(ToString::to_string));
         }
         out.extend(self.program.prelude_names.iter().map(ToString::to_string));
         out

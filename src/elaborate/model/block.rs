@@ -1,11 +1,12 @@
 //! Calls of blocks: their own names, bound to the caller's dimensions and tensors.
 
 use super::super::errors;
-use super::{Builder, MAX_BLOCKS, Scope};
+use super::{Builder, Scope};
 use crate::eval::{Env, Instance, Value, Wanted, type_wanted};
 use crate::graph::{DimId, ValueId};
+use crate::limits;
 use crate::source::Span;
-use crate::syntax::ast::{self, Arg, Body, Expr, ExprKind, Kind, Name, ParamKind};
+use crate::syntax::ast::{self, Arg, Body, ExprKind, Kind, Name, ParamKind};
 use crate::units::Unit;
 use indexmap::IndexMap;
 use smol_str::SmolStr;
@@ -21,7 +22,7 @@ impl<'p> Builder<'p, '_, '_> {
     ) -> Option<ValueId> {
         let decl = instance.decl;
         let key: *const ast::Decl = decl;
-        if self.blocks.contains(&key) || self.blocks.len() >= MAX_BLOCKS {
+        if self.blocks.contains(&key) || self.blocks.len() >= limits::BLOCK_NESTING {
             self.eval.sink.error(crate::eval::errors::recursion(span, &decl.name.text));
             return None;
         }
@@ -35,12 +36,26 @@ impl<'p> Builder<'p, '_, '_> {
         let mut named_dims: IndexMap<SmolStr, DimId> = IndexMap::new();
         let is_value =
             |name: &str| params.iter().any(|p| p.name.text == name && !matches!(p.kind, ParamKind::Dim { .. }));
+        let dim_like = |name: &str| {
+            let listed =
+                params.iter().flat_map(|p| if let ParamKind::Tensor(refs) = &p.kind { &refs[..] } else { &[] });
+            listed.into_iter().any(|r| r.name.text == name) || params.iter().any(|p| p.name.text == name)
+        };
         for arg in args {
-            if let Arg::Named(name, Expr { kind: ExprKind::Path(path), .. }) = arg
-                && !is_value(&name.text)
-                && let [dim] = &path[..]
-            {
-                named_dims.insert(name.text.clone(), self.known_dim(dim)?);
+            let Arg::Named(name, e) = arg else { continue };
+            if is_value(&name.text) {
+                continue;
+            }
+            match &e.kind {
+                ExprKind::Path(path) if path.len() == 1 => {
+                    named_dims.insert(name.text.clone(), self.known_dim(&path[0])?);
+                }
+                _ if dim_like(&name.text) => {
+                    let what = format!("the name of a dimension for `{}`", name.text);
+                    self.eval.sink.error(errors::operator_use(&decl.name.text, &what, e.span));
+                    return None;
+                }
+                _ => {}
             }
         }
         let inner_dim = |b: &mut Self, name: &Name| -> Option<DimId> {
@@ -140,7 +155,13 @@ impl<'p> Builder<'p, '_, '_> {
             env.bind("return", Value::List(Rc::new(names)));
         }
 
-        let inner = Scope { env: Rc::new(env), dims, tensors };
+        // Dimensions that come with an argument and have no name in the block.
+        let mut riding: Vec<DimId> = Vec::new();
+        for id in tensors.values() {
+            let all = &self.ops.value(*id).dims;
+            riding.extend(all.iter().filter(|d| !dims.values().any(|known| known == *d)));
+        }
+        let inner = Scope { env: Rc::new(env), dims, tensors, riding };
         let outer = std::mem::replace(&mut self.scope, inner);
         // A user's call of a library block is where to point; inside a library model its own lines say more.
         let is_std = |module| self.eval.program.module(module).std;
@@ -149,11 +170,9 @@ impl<'p> Builder<'p, '_, '_> {
         if leaves_user_text && site.is_none() {
             self.call_site = Some(span);
         }
-        let repeated = std::mem::replace(&mut self.repeated, true);
         self.blocks.push(key);
         let result = self.items(body);
         self.blocks.pop();
-        self.repeated = repeated;
         self.call_site = site;
         self.scope = outer;
         match result? {

@@ -111,8 +111,8 @@ fn recomputed_flops(c: &Compiled<'_>) -> f64 {
             let StepKind::Compute { work, .. } = &c.sharded.flow[cost.step].kind else { continue };
             let flops = match work {
                 Work::Matmul { m, n, k, batch } => 2.0 * v(*m) * v(*n) * v(*k) * v(*batch),
-                Work::Attention { q, kv, heads, d_qk, d_v, batch, causal, .. } => {
-                    let pairs = if *causal { 0.5 } else { 1.0 };
+                Work::Attention { q, kv, heads, d_qk, d_v, batch, pairs, .. } => {
+                    let pairs = c.value(*pairs);
                     2.0 * pairs * v(*q) * v(*kv) * v(*heads) * (v(*d_qk) + v(*d_v)) * v(*batch)
                 }
                 Work::Elementwise { .. } => 0.0,

@@ -97,6 +97,8 @@ fn add(
         Purpose::GatherParam => "parameters",
         Purpose::ReduceGrad => "gradients",
         Purpose::Statistics => "statistics",
+        Purpose::Dispatch => "dispatch",
+        Purpose::Combine => "combine",
     };
     let (line, _) = sources.line_col(step.span);
     let region = c.job.ops.region_path(step.region);
@@ -104,7 +106,9 @@ fn add(
         Purpose::GatherParam | Purpose::ReduceGrad => {
             format!("parameters of {}", c.job.ops.units[step.unit as usize].name)
         }
-        Purpose::Reshard | Purpose::Statistics => format!("{} in {region}", c.job.ops.describe(x.value)),
+        Purpose::Reshard | Purpose::Statistics | Purpose::Dispatch | Purpose::Combine => {
+            format!("{} in {region}", c.job.ops.describe(x.value))
+        }
     };
     let busy = c.value(cost.seconds) * count;
     let info = CollectiveInfo {

@@ -99,7 +99,7 @@ impl Translator {
             return *id;
         }
         let size = self.exprs.int(extent);
-        let dim = Dim { name: name.into(), extent: size, true_extent: size, data: None, groups: None, span: SPAN };
+        let dim = Dim::plain(name, size, SPAN);
         let id = self.graph.add_dim(dim);
         self.dims.insert(name.into(), (id, extent));
         id
@@ -210,18 +210,21 @@ impl Translator {
             "scale" => (map(MapFn::Scale(op["value"].as_f64().unwrap_or(1.0)))?, of(self, 0)),
             "cast" | "copy" | "constrain" => (map(MapFn::Cast)?, of(self, 0)),
             "softmax" => (OpKind::Softmax { over: dim(self)? }, of(self, 0)),
-            "rmsnorm" => (OpKind::Norm { kind: NormKind::Rms, over: dim(self)? }, of(self, 0)),
-            "layernorm" => (OpKind::Norm { kind: NormKind::Layer, over: dim(self)? }, of(self, 0)),
+            "rmsnorm" => (OpKind::Norm { kind: NormKind::Rms, over: vec![dim(self)?] }, of(self, 0)),
+            "layernorm" => (OpKind::Norm { kind: NormKind::Layer, over: vec![dim(self)?] }, of(self, 0)),
             "cross_entropy" => {
                 let over = dim(self)?;
-                (OpKind::CrossEntropy { over }, of(self, 0).into_iter().filter(|d| *d != over).collect())
+                (
+                    OpKind::CrossEntropy { over: Some(over), chunks: 1 },
+                    of(self, 0).into_iter().filter(|d| *d != over).collect(),
+                )
             }
             "gather" => {
                 let over = dim(self)?;
                 let rows = of(self, 0).into_iter().filter(|d| *d != over);
                 let dims = of(self, 1).into_iter().chain(rows).collect();
                 inputs.reverse();
-                (OpKind::Embed { over }, dims)
+                (OpKind::Embed { over, bag: None }, dims)
             }
             "onehot" => {
                 let size = op["size"].as_i64().ok_or("a onehot without a size")?;

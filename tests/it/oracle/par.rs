@@ -134,6 +134,53 @@ fn gathered_copies_are_gathered_again_unless_kept() {
     assert_eq!(kept["reduce-scatter@tp"].to_bits(), again["reduce-scatter@tp"].to_bits());
 }
 
+/// Top-2 of 8 experts of width 128, chosen by scores that come with the data, as the cases' one-hot masks do.
+fn experts(dp: u32) -> String {
+    format!(
+        "edition 1
+model Case() {{
+  dims {{ H = 64, E = 8, M = 128, V = 32 }}
+  input tokens[B: seq, S: tok]
+  input scores[B, S, E]
+  region embed {{ x[B, S, H] = embed(tokens, param wte[V, H]) }}
+  repeat layer = 1 {{
+    route = select_experts(scores, over = E, k = 2)
+    t[E, T, H] = dispatch(x, route)
+    a[E, T, M] = gelu(t @ param w1[E, H, M])
+    u[E, T, H] = a @ param w2[E, M, H]
+    x[B, S, H] = combine(u, route)
+  }}
+  region head {{
+    logits[B, S, V] = x @ param w_out[H, V]
+    loss = cross_entropy(logits, over = V)
+  }}
+}}
+cluster Box(n: Int) {{
+  level node = n of H100_SXM over NVLink4 {{ topology = switch }}
+}}
+layout L(ep: Int = 4, dp: Int = devices / ep) {{
+  mesh [dp, ep]
+  shard B over [dp, ep]
+  in layer.* {{ shard E over ep }}
+}}
+train case {{
+  model = Case(), cluster = Box(n = {devices}), layout = L()
+  batch = 8 seq, sequence = 16 tok, micro_batch = {micro} seq
+  precision = bf16_pure, optimizer = AdamW
+}}
+",
+        devices = 4 * dp,
+        micro = 2 / dp,
+    )
+}
+
+/// Tokens to experts and back, forward and backward; the gradients of experts over the ranks that have the same ones.
+#[test]
+fn experts_in_text_move_what_xla_moves() {
+    agrees("moe_ep", &experts(1));
+    agrees("moe_dp_ep", &experts(2));
+}
+
 /// The comparison can fail: half of the rules do not give the collectives of all of them.
 #[test]
 fn another_layout_does_not_agree() {

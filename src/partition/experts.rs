@@ -1,0 +1,85 @@
+//! Mixture of experts: which axes split experts, slots and weights, and what tokens travel.
+
+use super::build::{After, Builder, Pass};
+use super::placement::AxisUse::{Partial, Split, Whole};
+use super::plan::{OnAxis, Planner};
+use super::{Collective, CollectiveKind, Purpose, Work};
+use crate::graph::{Op, OpId, OpKind, Route};
+use crate::layout::AxisId;
+
+/// Tokens and choices to slots. An axis that splits tokens splits experts or slots afterwards; one that splits the
+/// experts' weights has them gathered.
+pub(super) fn dispatch(planner: &Planner<'_>, op: &Op, r: &Route, axis: AxisId) -> OnAxis {
+    let [tokens, route] = op.inputs[..] else { return (vec![Whole; op.inputs.len()], Whole) };
+    let out = planner.rule(op.output).on(axis);
+    let rule = planner.rule(tokens).on(axis);
+    match (out, rule) {
+        (Split(d), Split(t)) if (d == r.experts || d == r.slots) && planner.has(route, t) => (vec![rule, rule], out),
+        (Split(d), _) if d == r.experts => (vec![Whole, Whole], out),
+        // The width rides along.
+        (Split(d), _) if planner.has(tokens, d) => (vec![out, Whole], out),
+        (Split(_) | Whole | Partial, _) => (vec![Whole, Whole], Whole),
+    }
+}
+
+/// Slots back to tokens. Where tokens are not split but experts are, every rank has its experts' part of the sum.
+pub(super) fn combine(planner: &Planner<'_>, op: &Op, r: &Route, axis: AxisId) -> OnAxis {
+    let [slots, route] = op.inputs[..] else { return (vec![Whole; op.inputs.len()], Whole) };
+    if planner.is_pending(slots, axis) {
+        // The sum over what the weights were split by waits until it is at its tokens.
+        return (vec![Partial, Whole], Partial);
+    }
+    let from = planner.at(slots, axis);
+    let out = planner.rule(op.output).on(axis);
+    match (from, out) {
+        (Split(d), Split(t)) if (d == r.experts || d == r.slots) && planner.has(route, t) => (vec![from, out], out),
+        (Split(d), _) if d == r.experts => (vec![from, Whole], Partial),
+        (Split(d), _) if planner.has(op.output, d) => (vec![from, Whole], from),
+        (Split(_) | Whole | Partial, _) => (vec![Whole, Whole], Whole),
+    }
+}
+
+impl Builder<'_> {
+    /// The all-to-all between tokens and the experts they chose, over the axes that split both.
+    pub(super) fn exchange(&mut self, pass: &mut Pass, id: OpId, r: &Route, after: After) -> After {
+        let op = &self.graph.flow[id];
+        let plan = self.plan.op(id).clone();
+        let into = matches!(op.kind, OpKind::Dispatch(_));
+        let (slots, place, choices) = if into {
+            (op.output, plan.natural.summed(), &plan.needs[1])
+        } else {
+            (op.inputs[0], plan.needs[0].summed(), &plan.needs[1])
+        };
+        let travels = |a: &AxisId| place.on(*a) == Split(r.experts) && choices.on(*a) != Whole;
+        let axes: Vec<_> = self.layout.axis_ids().filter(travels).collect();
+        if axes.is_empty() {
+            return after;
+        }
+        // What the fullest rank takes in is the larger side.
+        let bytes = self.sizes.wire(slots, &place);
+        let purpose = if into { Purpose::Dispatch } else { Purpose::Combine };
+        let axes = axes.into_iter().collect();
+        let what = Collective { kind: CollectiveKind::AllToAll, axes, bytes, value: slots, purpose, maximum: false };
+        let site = self.site(id);
+        std::iter::once(self.collective(pass, site, what, &after)).collect()
+    }
+
+    /// Rows copied into slots or out of them, weighted and added up on the way back.
+    pub(super) fn route_work(&mut self, id: OpId, backward: bool) -> Option<Work> {
+        let op = &self.graph.flow[id];
+        let plan = self.plan.op(id).clone();
+        let into = matches!(op.kind, OpKind::Dispatch(_));
+        let slots = if into { (op.output, plan.natural.summed()) } else { (op.inputs[0], plan.needs[0].summed()) };
+        let bytes = self.mem(slots.0, &slots.1);
+        let elements = self.sizes.elements(slots.0, &slots.1);
+        // A product and a sum for each element on the way back; the gradient of the weights is as much again.
+        let each = match (into, backward) {
+            (true, false) => 0.0,
+            (true, true) => 1.0,
+            (false, false) => 2.0,
+            (false, true) => 4.0,
+        };
+        let flops = self.sizes.times(elements, each);
+        Some(Work::Elementwise { read: bytes, write: bytes, flops })
+    }
+}
