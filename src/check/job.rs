@@ -73,7 +73,7 @@ impl<'p> Checker<'p, '_> {
 
     pub(super) fn job(&mut self, decl: &'p Decl, block: &'p Block) {
         let place = Place::Decl(decl.kind);
-        let thing = Thing { kind: decl.kind, decl: Some(decl), name: None, applied: true };
+        let thing = Thing { kind: decl.kind, decl: Some(decl), name: None, applied: true, made: None };
         self.job_items(thing, block, place);
         let known = schema::fields(decl.kind);
         let of = format!("{} `{}`", decl.kind.keyword(), decl.name.text);
@@ -336,6 +336,7 @@ impl<'p> Checker<'p, '_> {
             decl: Some(d),
             name: Some(&d.name.text),
             applied: true,
+            made: None,
         });
         if let Some(layout) = self.job_layout {
             self.give("layout", Sort::Field, Ty::Thing(layout));

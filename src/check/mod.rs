@@ -191,7 +191,8 @@ impl<'p> Checker<'p, '_> {
                 let params = base.and_then(|b| b.params.as_deref()).unwrap_or_default();
                 // `layout Titan = HSDP(shard_size = 8)` has its arguments; `= HSDP with {…}` keeps the parameters.
                 let applied = params.is_empty() || (!own && calls(decl));
-                Ty::Thing(Thing { kind, decl: base, name: Some(&decl.name.text), applied })
+                let made = Some((decl, module));
+                Ty::Thing(Thing { kind, decl: base, name: Some(&decl.name.text), applied, made })
             }
         }
     }
@@ -210,6 +211,22 @@ impl<'p> Checker<'p, '_> {
             }
         }
         (None, module)
+    }
+
+    /// Whether a declaration that `made` comes from gives the argument `name`: `model Mine = Base with { name = … }`.
+    fn gives(&self, made: Option<(&'p Decl, ModuleId)>, name: &str) -> bool {
+        let Some((mut at, mut module)) = made else { return false };
+        for _ in 0..MAX_DEPTH {
+            let Body::Expr(e) = &at.body else { return false };
+            if gives(e, name) {
+                return true;
+            }
+            match self.base_name(e, module).map(|id| (id, self.program.entry(id))) {
+                Some((id, Entry::Decl(d))) => (at, module) = (d, id.module),
+                Some((_, Entry::Let(_))) | None => return false,
+            }
+        }
+        false
     }
 
     /// The declaration an expression is made from.
@@ -315,6 +332,21 @@ impl<'p> Checker<'p, '_> {
                 }
             }
         }
+    }
+}
+
+/// Whether a `with` or a call in `e` gives the argument `name`.
+fn gives(e: &Expr, name: &str) -> bool {
+    let assigns = |item: &ast::Item| match &item.kind {
+        ast::ItemKind::Assign { target, .. } => target.suffixes.is_empty() && target.name.text == name,
+        ast::ItemKind::Domain { name: n, .. } => n.text == name,
+        _ => false,
+    };
+    let named = |a: &ast::Arg| matches!(a, ast::Arg::Named(n, _) | ast::Arg::Domain(n, _) if n.text == name);
+    match &e.kind {
+        ExprKind::With(inner, block) => block.items.iter().any(assigns) || gives(inner, name),
+        ExprKind::Call(inner, args) => args.iter().any(named) || gives(inner, name),
+        _ => false,
     }
 }
 

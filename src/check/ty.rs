@@ -62,6 +62,8 @@ pub(super) struct Thing<'p> {
     pub(super) name: Option<&'p SmolStr>,
     /// Whether its parameters were given.
     pub(super) applied: bool,
+    /// The declaration it was named by, and its file: `model Mine = Base with { … }` gives arguments of `Base`.
+    pub(super) made: Option<(&'p Decl, ModuleId)>,
 }
 
 impl Ty<'_> {
@@ -75,7 +77,7 @@ impl Ty<'_> {
 
     /// Something of this kind, no declaration known.
     pub(super) fn thing(kind: Kind) -> Self {
-        Self::Thing(Thing { kind, decl: None, name: None, applied: true })
+        Self::Thing(Thing { kind, decl: None, name: None, applied: true, made: None })
     }
 
     pub(super) fn is_unknown(&self) -> bool {

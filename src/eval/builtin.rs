@@ -14,7 +14,8 @@ pub(crate) const FUNCTIONS: &[&str] = &[
     "any", "all", "len", "flatten", "F", "B", "W", "U", "Both",
 ];
 
-/// Words that are values by themselves: topologies, splits, methods, tiers, laws of chance.
+/// Words that are values by themselves: topologies, splits, methods, tiers, laws of chance, options of the library's
+/// models and layouts.
 const WORDS: &[&str] = &[
     "switch",
     "ring",
@@ -94,6 +95,21 @@ const WORDS: &[&str] = &[
     "cost",
     "time",
     "memory",
+    "silu",
+    "gelu",
+    "relu",
+    "squared_relu",
+    "rms",
+    "plain",
+    "per_head",
+    "whole",
+    "rotary",
+    "learned",
+    "alibi",
+    "before",
+    "after",
+    "both",
+    "selective",
 ];
 
 /// Whether `name` is a fixed word.

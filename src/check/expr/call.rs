@@ -6,7 +6,7 @@ use super::arg_expr;
 use crate::diagnostics::Applicability;
 use crate::eval::builtin::{FUNCTIONS, is_word};
 use crate::eval::errors as said;
-use crate::hir::schema;
+use crate::hir::{ModuleId, schema};
 use crate::source::Span;
 use crate::syntax::ast::{Arg, BinaryOp, Decl, Expr, ExprKind, Kind, Param, ParamKind, Ret};
 use crate::units::Unit;
@@ -55,7 +55,7 @@ impl<'p> Checker<'p, '_> {
         let f = self.infer(callee, Whole::Maybe);
         match f {
             Ty::Func { decl, module } => {
-                self.arguments(decl, args, span, partial, false);
+                self.arguments(decl, args, span, partial, false, None);
                 let back = std::mem::replace(&mut self.module, module);
                 let ty = match &decl.ret {
                     Some(Ret::Type(ty)) => self.type_of(ty),
@@ -66,11 +66,11 @@ impl<'p> Checker<'p, '_> {
             }
             Ty::Thing(thing) => match thing.decl {
                 Some(decl) if thing.kind == Kind::Block => {
-                    self.arguments(decl, args, span, partial, true);
+                    self.arguments(decl, args, span, partial, true, None);
                     Ty::Tensor
                 }
                 Some(decl) => {
-                    self.arguments(decl, args, span, partial, false);
+                    self.arguments(decl, args, span, partial, false, thing.made);
                     Ty::Thing(Thing { applied: true, ..thing })
                 }
                 None => {
@@ -197,8 +197,16 @@ impl<'p> Checker<'p, '_> {
         }
     }
 
-    /// Arguments against the parameters of `decl`.
-    fn arguments(&mut self, decl: &'p Decl, args: &'p [Arg], span: Span, partial: bool, block: bool) {
+    /// Arguments against the parameters of `decl`, some of which `made` may give.
+    fn arguments(
+        &mut self,
+        decl: &'p Decl,
+        args: &'p [Arg],
+        span: Span,
+        partial: bool,
+        block: bool,
+        made: Option<(&'p Decl, ModuleId)>,
+    ) {
         let params = decl.params.as_deref().unwrap_or_default();
         let mut given: Vec<&Param> = Vec::new();
         let mut wrong = false;
@@ -255,7 +263,11 @@ impl<'p> Checker<'p, '_> {
             ParamKind::Dim { default } => default.is_none() && !block,
             ParamKind::Tensor(_) => true,
         };
-        if let Some(missing) = params.iter().filter(needs).find(|p| !given.iter().any(|g| std::ptr::eq(*g, *p))) {
+        if let Some(missing) = params
+            .iter()
+            .filter(needs)
+            .find(|p| !given.iter().any(|g| std::ptr::eq(*g, *p)) && !self.gives(made, &p.name.text))
+        {
             let d = said::missing_argument(&missing.name.text, &decl.name.text, span, decl.name.span);
             self.error(d);
         }
@@ -287,7 +299,8 @@ impl<'p> Checker<'p, '_> {
     pub(crate) fn needs_arguments(&mut self, thing: &Thing<'p>, at: Span) {
         let Some(decl) = thing.decl.filter(|_| !thing.applied) else { return };
         let params = decl.params.as_deref().unwrap_or_default();
-        let open = params.iter().find(|p| matches!(&p.kind, ParamKind::Value { default: None, .. }));
+        let required = |p: &&Param| matches!(&p.kind, ParamKind::Value { default: None, .. });
+        let open = params.iter().filter(required).find(|p| !self.gives(thing.made, &p.name.text));
         if let Some(param) = open {
             self.error(said::missing_argument(&param.name.text, &decl.name.text, at, decl.name.span));
         }
