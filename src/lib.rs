@@ -17,6 +17,7 @@ pub mod expr;
 pub mod format;
 pub mod graph;
 pub mod hir;
+pub mod import;
 pub mod layout;
 pub mod limits;
 pub mod partition;

@@ -8,6 +8,7 @@ mod check;
 mod explain;
 mod fix;
 mod fmt;
+mod import;
 mod neighbours;
 pub mod output;
 mod plan;
@@ -89,6 +90,8 @@ enum Command {
     Simulate(simulate::Arguments),
     /// Compare the closed forms of schedules with what their orders do
     Test(test::Arguments),
+    /// Turn a file of another program into one of parc's
+    Import(import::Arguments),
     /// Explain a diagnostic code
     Explain(explain::Arguments),
 }
@@ -177,6 +180,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(Command::Fix(a)) => fix::run(&a, common),
         Some(Command::Simulate(a)) => simulate::run(&a, common),
         Some(Command::Test(a)) => test::run(&a, common),
+        Some(Command::Import(a)) => import::run(&a, common),
         Some(Command::Explain(a)) => explain::run(&a, common),
     };
     if LOST.load(Ordering::Relaxed) { Outcome::Wrong.into() } else { outcome.into() }

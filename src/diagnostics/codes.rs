@@ -46,6 +46,8 @@ codes! {
     LimitExceeded     "E0003" "limit-exceeded"      Error "a limit of the compiler is exceeded";
     OutputNotWritten  "E0004" "output-not-written"  Error "the output cannot be written";
     FileEmpty         "E0005" "file-empty"          Error "a file declares nothing";
+    ImportMalformed   "E0006" "import-malformed"    Error "a file to import is not what it should be";
+    ImportUnknown     "E0007" "import-unknown"      Error "a file to import describes what the library does not have";
     // E01 syntax
     SyntaxUnexpected  "E0101" "unexpected-token"    Error "something else was expected here";
     SyntaxUnclosed    "E0102" "unclosed-bracket"    Error "a bracket is not closed";
@@ -107,6 +109,7 @@ codes! {
     TargetUnknown     "E0902" "target-unknown"      Error "a launch target or launcher is not known";
     NotSupported      "E0990" "not-supported"       Error "the compiler does not do this yet";
     // warnings
+    ImportIgnored     "W0001" "import-ignored"      Warning "a field of an imported file is not read";
     EditionMissing    "W0101" "edition-missing"     Warning "a file names no edition";
     RuleIdle          "W0601" "rule-idle"           Warning "a rule matches no dimension of the model";
     AxisIdle          "W0602" "axis-idle"           Warning "a mesh axis does nothing";

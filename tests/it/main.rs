@@ -25,6 +25,8 @@ mod fuzz_edits;
 mod fuzz_syntax;
 mod hand;
 mod hardware;
+mod import;
+mod layout_presets;
 mod llama;
 mod megatron_examples;
 mod megatron_rules;

@@ -1,0 +1,34 @@
+//! Other formats to `.par`: the text of a file of theirs in, the text of a program out. It reads no file and evaluates
+//! nothing; what a format says that the library has no model for is a diagnostic at its place.
+
+mod call;
+mod config;
+mod errors;
+mod hf;
+mod json;
+
+use crate::diagnostics::Diagnostic;
+use crate::source::{FileId, Sources};
+
+/// What came of an import.
+#[derive(Debug)]
+pub struct Imported {
+    /// The program; none where an error was found.
+    pub text: Option<String>,
+    /// What was said on the way.
+    pub said: Vec<Diagnostic>,
+}
+
+/// A Hugging Face `config.json` as a model: one call of a family of the library, bound to a name made of `stem`, the
+/// name of the file without its ending.
+pub fn hf(sources: &Sources, file: FileId, stem: &str) -> Imported {
+    let mut said = Vec::new();
+    let text = json::read(file, &sources.file(file).text).and_then(|tree| hf::model(&tree, stem, &mut said));
+    match text {
+        Ok(text) => Imported { text: Some(text), said },
+        Err(d) => {
+            said.push(d);
+            Imported { text: None, said }
+        }
+    }
+}
