@@ -117,6 +117,7 @@ pub fn rules(
             None => merged.push(r),
         }
     }
+    merged.sort_by_key(|r| r.kind);
     merged
 }
 

@@ -108,6 +108,9 @@ fn cells(space: &Space, row: &Row, names: &[String]) -> Vec<String> {
     names.iter().map(of).collect()
 }
 
+/// Metrics that every row shows.
+const OWN: [&str; 4] = ["step_time", "tokens_per_s", "peak_memory", "mfu"];
+
 /// Rows shown: of one objective the best, of several the whole front.
 fn shown(answer: &Answer, top: usize) -> &[Row] {
     &answer.rows[..answer.rows.len().min(top.max(1))]
@@ -132,11 +135,18 @@ fn text(job: &str, space: &Space, answer: &Answer, top: usize) -> String {
     let mut table: Vec<Vec<String>> = Vec::new();
     let mut head = vec!["#".to_string()];
     head.extend(names.iter().cloned());
+    let others: Vec<usize> =
+        (0..answer.goals.len()).filter(|g| !OWN.contains(&answer.goals[*g].text.as_str())).collect();
+    head.extend(others.iter().map(|g| answer.goals[*g].text.clone()));
     head.extend(["step time", "tokens/s", "memory", "MFU"].map(String::from));
     table.push(head);
     for (i, row) in shown(answer, top).iter().enumerate() {
         let mut line = vec![(i + 1).to_string()];
         line.extend(cells(space, row, &names));
+        line.extend(others.iter().map(|g| {
+            let goal = &answer.goals[*g];
+            show(goal.value(row.objectives[*g]), &goal.unit)
+        }));
         line.push(show(row.step_time, &Unit::time()));
         line.push(search::grouped(row.tokens_per_s as u128));
         line.push(format!("{:.1} GiB", row.peak_memory / f64::from(1 << 30)));
@@ -158,15 +168,16 @@ fn text(job: &str, space: &Space, answer: &Answer, top: usize) -> String {
 
 /// The second best point and why it is not the best.
 fn runner_up(space: &Space, answer: &Answer) -> Option<String> {
-    if answer.objectives > 1 {
+    if answer.goals.len() > 1 {
         let n = answer.rows.len();
         return Some(format!("{n} point{} that no other beats in every objective", if n == 1 { "" } else { "s" }));
     }
     let [best, next, ..] = &answer.rows[..] else { return Some("no other point is legal".into()) };
-    let (a, b) = (best.objectives.first()?, next.objectives.first()?);
+    let (a, b, goal) = (best.objectives.first()?, next.objectives.first()?, answer.goals.first()?);
     let named: Vec<_> = choices(space, next).iter().map(|(n, v)| format!("{n} = {v}")).collect();
     let why = if a < b {
-        format!("its objective is {:.1}% worse", 100.0 * (b - a) / a.abs())
+        let shown = |v: f64| show(goal.value(v), &goal.unit);
+        format!("`{}` is {} against {}", goal.text, shown(*b), shown(*a))
     } else if best.peak_memory < next.peak_memory {
         "as good, with more memory".into()
     } else {
@@ -176,11 +187,16 @@ fn runner_up(space: &Space, answer: &Answer) -> Option<String> {
 }
 
 fn json(job: &str, space: &Space, answer: &Answer, top: usize) -> String {
+    // Each objective's own value, under its text.
+    let objectives = |r: &Row| -> serde_json::Map<String, serde_json::Value> {
+        let pairs = answer.goals.iter().zip(&r.objectives);
+        pairs.map(|(g, v)| (g.text.clone(), g.value(*v).into())).collect()
+    };
     let row = |r: &Row| {
         let values: serde_json::Map<String, serde_json::Value> =
             choices(space, r).into_iter().map(|(n, v)| (n, v.into())).collect();
         serde_json::json!({
-            "choices": values, "objectives": r.objectives, "step_time_s": r.step_time,
+            "choices": values, "objectives": objectives(r), "step_time_s": r.step_time,
             "tokens_per_s": r.tokens_per_s, "peak_memory_bytes": r.peak_memory, "mfu": r.mfu,
         })
     };

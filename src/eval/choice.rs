@@ -221,6 +221,17 @@ impl<'p> Evaluator<'p, '_> {
         value
     }
 
+    /// `value` with an open choice settled and known.
+    pub fn settled(&mut self, name: &str, value: Value<'p>) -> Value<'p> {
+        match value {
+            Value::Hole(hole) => {
+                let chosen = self.choose(name, &hole, None);
+                self.known(chosen)
+            }
+            other => other,
+        }
+    }
+
     /// What `e` lists: a set, a list or a range.
     pub fn domain(&mut self, e: &'p Expr, env: &Rc<Env<'p>>) -> Result<Domain<'p>, Value<'p>> {
         let list = match &e.kind {

@@ -20,14 +20,19 @@ pub(super) struct Pending<'p> {
     kind: Kind,
 }
 
-/// Field assignments of a block: name, value and the place of the name. Later ones win.
+/// Field assignments of a block: name, value and the place of the name; of `NAME in DOMAIN` the domain, since a set
+/// evaluates to a choice. Later ones win.
 pub fn fields_of(block: &Block) -> IndexMap<SmolStr, (&Expr, Span)> {
     let mut out = IndexMap::new();
     for item in &block.items {
-        if let ItemKind::Assign { target, value } = &item.kind
-            && target.suffixes.is_empty()
-        {
-            out.insert(target.name.text.clone(), (value, target.name.span));
+        match &item.kind {
+            ItemKind::Assign { target, value } if target.suffixes.is_empty() => {
+                out.insert(target.name.text.clone(), (value, target.name.span));
+            }
+            ItemKind::Domain { name, domain } => {
+                out.insert(name.text.clone(), (domain, name.span));
+            }
+            _ => {}
         }
     }
     out
@@ -224,6 +229,7 @@ impl<'p> Evaluator<'p, '_> {
         }
         let wanted = wanted_of(field.ty);
         let v = self.eval(e, env, &wanted);
+        let v = self.settled(field.name, v);
         let v = self.require(v, &wanted, &format!("`{}`", field.name), e.span);
         match (field.ty, &v) {
             (_, Value::Error(_)) => v,

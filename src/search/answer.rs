@@ -4,7 +4,26 @@ use super::{Part, Space, Task};
 use crate::analyse::rules::{Rule, RuleKind};
 use crate::diagnostics::Diagnostic;
 use crate::limits;
+use crate::units::Unit;
 use std::cmp::Ordering;
+
+/// One thing a search is after.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Goal {
+    /// As written.
+    pub text: String,
+    /// Whether more is better.
+    pub maximize: bool,
+    /// Its unit.
+    pub unit: Unit,
+}
+
+impl Goal {
+    /// The goal's own value behind an objective, of which less is better.
+    pub fn value(&self, objective: f64) -> f64 {
+        if self.maximize { 0.0 - objective } else { objective }
+    }
+}
 
 /// A legal point.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,8 +60,8 @@ pub struct Answer {
     pub legal: u64,
     /// The best points in order; of several objectives, those that no other beats.
     pub rows: Vec<Row>,
-    /// How many objectives there are.
-    pub objectives: usize,
+    /// What each objective is.
+    pub goals: Vec<Goal>,
     /// What the others broke, in the order rules are held to.
     pub rejected: Vec<Rejected>,
     /// Every rule met.
@@ -55,7 +74,7 @@ pub struct Answer {
 
 impl Answer {
     pub(super) fn new(task: Task<'_>, space: &Space, mut part: Part) -> Self {
-        keep_best(&mut part.rows, part.objectives, task.top);
+        keep_best(&mut part.rows, part.goals.len(), task.top);
         let mut rejected: Vec<_> = part.broken.into_values().map(|(rule, points)| Rejected { rule, points }).collect();
         rejected.sort_by(|a, b| order(&a.rule).cmp(&order(&b.rule)));
         let mut rules: Vec<Rule> = part.rules.into_values().collect();
@@ -66,7 +85,7 @@ impl Answer {
             points: space.points,
             legal: part.legal,
             rows: part.rows,
-            objectives: part.objectives,
+            goals: part.goals,
             rejected,
             rules,
             ways,

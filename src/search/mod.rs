@@ -11,7 +11,7 @@ mod settle;
 mod shaped;
 mod space;
 
-pub use answer::{Answer, Rejected, Row};
+pub use answer::{Answer, Goal, Rejected, Row};
 pub use conflict::explain;
 pub use errors::grouped;
 pub use settle::{Open, legal_point, settle};
@@ -66,7 +66,7 @@ struct Part {
     /// Sets of rules that some point breaks.
     ways: BTreeMap<Vec<String>, u64>,
     legal: u64,
-    objectives: usize,
+    goals: Vec<Goal>,
     /// Why a shape could not be made.
     refused: Option<Diagnostic>,
 }
@@ -150,7 +150,9 @@ impl Part {
     }
 
     fn take(&mut self, shaped: &Shaped<'_>, region: &Region, points: &[u64], outcomes: Vec<Outcome>, top: usize) {
-        self.objectives = shaped.objectives();
+        if self.goals.is_empty() {
+            self.goals.clone_from(&shaped.goals);
+        }
         let mut ways: BTreeMap<u128, u64> = BTreeMap::new();
         for rule in &shaped.rules {
             if !self.rules.contains_key(&rule.name) {
@@ -206,11 +208,13 @@ impl Part {
     }
 
     fn trim(&mut self, top: usize) {
-        answer::keep_best(&mut self.rows, self.objectives, top);
+        answer::keep_best(&mut self.rows, self.goals.len(), top);
     }
 
     fn join(&mut self, other: Self, top: usize) {
-        self.objectives = self.objectives.max(other.objectives);
+        if self.goals.is_empty() {
+            self.goals = other.goals;
+        }
         self.legal += other.legal;
         self.rows.extend(other.rows);
         self.trim(top);

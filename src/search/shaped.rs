@@ -1,6 +1,6 @@
 //! One shape of a job, ready to judge many points: rules and unit times as columns, then each survivor's own run.
 
-use super::{Region, Task};
+use super::{Goal, Region, Task};
 use crate::analyse::rules::{self, Rule, RuleKind};
 use crate::analyse::{Schedule, claims, schedule, stage};
 use crate::diagnostics::{Diagnostic, Severity, Sink};
@@ -9,8 +9,9 @@ use crate::elaborate::{Objective, Settings};
 use crate::eval::{Env, Evaluator, Quantity, Value, Wanted};
 use crate::expr::{self, Block, Graph, Node};
 use crate::hir::Program;
-use crate::source::Span;
+use crate::source::{Sources, Span};
 use crate::syntax::ast::{Expr, ExprKind};
+use crate::units::{Unit, show};
 use std::collections::BTreeMap;
 
 /// What every point of a search gives beside its objectives.
@@ -40,7 +41,8 @@ pub(super) struct Shaped<'p> {
     first: Block,
     times: Block,
     last: Block,
-    objectives: usize,
+    /// What the objectives are.
+    pub(super) goals: Vec<Goal>,
     schedules: BTreeMap<(u32, u32), Result<Schedule, usize>>,
 }
 
@@ -60,10 +62,13 @@ impl<'p> Shaped<'p> {
         let mut eval = Evaluator::new(program, &mut shape.graph, sink);
         all.extend(rules::requirements(&mut eval, &shape.job.claims, &names, sources, light)?);
         let objective = shape.job.objective.clone();
-        let objectives = match &objective {
-            _ if light => Vec::new(),
-            Some(o) => objective_nodes(&mut eval, o, &names)?,
-            None => vec![shape.roots.step_time],
+        let (objectives, goals) = match &objective {
+            _ if light => (Vec::new(), Vec::new()),
+            Some(o) => objective_nodes(&mut eval, o, &names, sources)?,
+            None => {
+                let step = Goal { text: "step_time".into(), maximize: false, unit: Unit::time() };
+                (vec![shape.roots.step_time], vec![step])
+            }
         };
         // What the schedule counts is known after the point's own run.
         let known = shape.job.point.len();
@@ -92,7 +97,7 @@ impl<'p> Shaped<'p> {
         ));
         if !claims::expects_no_fit(&job.claims) {
             let at = job.places.get("layout").copied().unwrap_or(job.span);
-            let usable = crate::units::show(job.cluster.device_field("usable"), &crate::units::Unit::bytes());
+            let usable = show(job.cluster.device_field("usable"), &Unit::bytes());
             early.push(place(
                 RuleKind::Fits,
                 &format!("every stage fits into {usable} of {}", job.cluster.device.name),
@@ -130,7 +135,7 @@ impl<'p> Shaped<'p> {
             first: Block::new(graph, &first),
             times: Block::new(graph, &times),
             last: Block::new(graph, &last),
-            objectives: objectives.len(),
+            goals,
             schedules: BTreeMap::new(),
             rules,
             shape,
@@ -265,11 +270,6 @@ impl<'p> Shaped<'p> {
         let views: Vec<&[f64]> = columns.iter().map(Vec::as_slice).collect();
         Some(Block::new(&self.shape.graph, ids).run(list.len(), &views))
     }
-
-    /// How many objectives there are.
-    pub(super) fn objectives(&self) -> usize {
-        self.objectives
-    }
 }
 
 /// Why a shape could not be made, as a rule.
@@ -308,16 +308,19 @@ fn objective_nodes<'p>(
     eval: &mut Evaluator<'p, '_>,
     objective: &Objective<'p>,
     names: &[(smol_str::SmolStr, Value<'p>)],
-) -> Option<Vec<expr::Id>> {
+    sources: &Sources,
+) -> Option<(Vec<expr::Id>, Vec<Goal>)> {
     let env = Env::with(&objective.env, names.to_vec());
     let parts: &'p [Expr] = match &objective.value.kind {
         ExprKind::List(list) => list.as_slice(),
         _ => std::slice::from_ref(objective.value),
     };
-    let mut out = Vec::new();
+    let (mut out, mut goals) = (Vec::new(), Vec::new());
     for e in parts {
         match eval.eval(e, &env, &Wanted::Any) {
-            Value::Num(Quantity { num, .. }) => {
+            Value::Num(Quantity { num, unit }) => {
+                let text = sources.snippet(e.span).split_whitespace().collect::<Vec<_>>().join(" ");
+                goals.push(Goal { text, maximize: objective.maximize, unit });
                 let node = eval.node(num);
                 let node = eval.graph.to_real(node);
                 let zero = eval.graph.real(0.0);
@@ -331,5 +334,5 @@ fn objective_nodes<'p>(
             }
         }
     }
-    Some(out)
+    Some((out, goals))
 }

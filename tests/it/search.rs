@@ -115,6 +115,38 @@ fn a_front_holds_what_no_point_beats() {
     assert!(own.len() > 1);
 }
 
+/// Choices in the blocks of items and of `with` are choices like others.
+#[test]
+fn choices_inside_blocks() {
+    let text = "edition 1
+layout Mine(tp: Int) {
+  mesh [dp = devices / tp, tp]
+  shard B over dp
+  shard [N, K, F, V] over tp else S
+  store state over dp
+  overlap reduce over dp with backward { limit in {1%, 100%} }
+}
+train run {
+  model = Llama3_8B, cluster = DGX_H100(nodes = 1), batch = 32 seq, sequence = 2048 tok
+  layout = Mine(tp = 4)
+  precision = bf16_mixed with { grad in {bf16, fp32} }
+  minimize step_time
+}
+";
+    let checked = clean(text);
+    let none = Settings::default();
+    let space = space(&checked, &none);
+    assert_eq!((space.regions.len(), space.points), (4, 4));
+    let found = answer(&checked, &none, &space, 1);
+    let mut all = one_by_one(&checked, &space);
+    all.sort_by(|a, b| a.1[0].total_cmp(&b.1[0]).then(a.1[2].total_cmp(&b.1[2])).then(a.0.cmp(&b.0)));
+    assert_eq!(all.len(), 4);
+    agrees(&found.rows[0], &all[0]);
+    let (region, n) = space.locate(found.rows[0].point).expect("a point of the space");
+    let named = region.named(n);
+    assert_eq!(named[0], ("limit".to_string(), "1".to_string()), "what hides more is faster");
+}
+
 /// A layout from a set makes a region of its own, with the choices that are open in it.
 #[test]
 fn a_set_of_layouts_and_shared_choices() {

@@ -205,7 +205,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 }
                 "keep" if word(e) == Some("gathered") => keep_gathered = true,
                 "keep" => return self.one_of("`keep`", "`gathered`", e),
-                "prefetch" => match self.eval.eval(e, &flat.env, &Wanted::Int).as_int() {
+                "prefetch" => match self.setting("prefetch", e, &flat.env).as_int() {
                     Some(n) if (0..=1 << 20).contains(&n) => prefetch = n as i64,
                     _ => return self.one_of("`prefetch`", "a whole number of buckets", e),
                 },
@@ -262,6 +262,12 @@ impl<'p> Builder<'p, '_, '_, '_> {
         Some(())
     }
 
+    /// The value of a field in an item's block, a choice settled.
+    fn setting(&mut self, name: &str, e: &'p Expr, env: &Rc<Env<'p>>) -> Value<'p> {
+        let value = self.eval.eval(e, env, &Wanted::Any);
+        self.eval.settled(name, value)
+    }
+
     fn recompute(&mut self, flat: &Flat<'p>, e: &'p Expr) -> Option<()> {
         let what = match &e.kind {
             ExprKind::List(list) => {
@@ -306,7 +312,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
         }
         let mut limit = 1.0;
         for (name, (e, at)) in block.map(fields_of).unwrap_or_default() {
-            match (name.as_str(), self.eval.eval(e, &flat.env, &Wanted::Any).as_f64()) {
+            match (name.as_str(), self.setting(&name, e, &flat.env).as_f64()) {
                 ("limit", Some(x)) if (0.0..=1.0).contains(&x) => limit = x,
                 ("limit", _) => return self.one_of("`limit`", "a share from 0% to 100%", e),
                 _ => return self.unsupported(&format!("`{name}` of an `overlap`"), at),
