@@ -4,6 +4,7 @@ fn main() {
     println!("cargo:rerun-if-changed=grammar");
     // `include_dir!` sees changes of files, not new ones.
     println!("cargo:rerun-if-changed=stdlib");
+    println!("cargo:rerun-if-changed=templates");
     println!("cargo:rerun-if-changed=src/diagnostics/explain");
     lalrpop::Configuration::new()
         .set_in_dir("grammar")

@@ -8,6 +8,7 @@ pub mod check;
 #[allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "the only code that touches files")]
 pub mod cli;
 pub mod diagnostics;
+pub mod doc;
 pub mod driver;
 pub mod elaborate;
 pub mod emit;
@@ -28,3 +29,4 @@ pub mod simulate;
 pub mod source;
 pub mod syntax;
 pub mod units;
+pub mod words;

@@ -2,7 +2,7 @@
 
 use super::items::{self, Place};
 use super::ty::{self, Ty, Whole, article};
-use super::{Checker, errors, foreign};
+use super::{Checker, errors};
 use crate::diagnostics::{Applicability, Diagnostic};
 use crate::eval::errors as said;
 use crate::hir::schema::{self, Field};
@@ -11,6 +11,7 @@ use crate::syntax::ast::{
     self, Block, Expr, ExprKind, Item, ItemKind, Kind, Let, Name, Param, ParamKind, TargetSuffix,
 };
 use crate::units::{Base, Unit};
+use crate::words::{self, Instead};
 use indexmap::IndexMap;
 use smol_str::SmolStr;
 
@@ -326,9 +327,9 @@ impl<'p> Checker<'p, '_> {
             Place::Part => Some(Kind::Layout),
             Place::Section(_) => None,
         };
-        let mut words: Vec<String> = known.iter().map(|f| f.name.to_string()).collect();
-        words.extend(extra.iter().map(|p| p.name.text.to_string()));
-        words.extend(
+        let mut names: Vec<String> = known.iter().map(|f| f.name.to_string()).collect();
+        names.extend(extra.iter().map(|p| p.name.text.to_string()));
+        names.extend(
             match kind {
                 Some(Kind::Layout) => items::LAYOUT_ITEMS,
                 Some(k) if items::is_job(k) => items::JOB_ITEMS,
@@ -345,20 +346,15 @@ impl<'p> Checker<'p, '_> {
             self.meant.insert("batch".into());
             return;
         }
-        let d = said::unknown_field(&name.text, name.span, &place.noun(), &words);
-        if words.iter().any(|w| *w == *name.text) {
+        let d = said::unknown_field(&name.text, name.span, &place.noun(), &names);
+        if names.iter().any(|w| *w == *name.text) {
             // `mesh = [dp, tp]`: an item, written as a field.
             let d = Diagnostic::new(d.code, format!("`{}` is an item, not a field", name.text), name.span, "an item");
             self.error(d.help(format!("items are written without `=`: `{} …`", name.text)));
             return;
         }
         let text = value.map(|v| self.sources.snippet(v.span).to_string()).unwrap_or_default();
-        let meaning = match kind {
-            Some(Kind::Layout) => foreign::in_layout(&name.text, &text),
-            Some(k) if items::is_job(k) => foreign::in_job(&name.text),
-            _ => None,
-        };
-        if let Some(k) = kind.filter(|k| items::is_job(*k) && meaning.is_none())
+        if let Some(k) = kind.filter(|k| items::is_job(*k))
             && let Some(home) = job_with(&name.text)
         {
             let of = Place::Decl(k).noun();
@@ -371,29 +367,28 @@ impl<'p> Checker<'p, '_> {
             });
             return;
         }
-        if let Some(m) = meaning {
-            let mut d = Diagnostic::new(d.code, d.message, name.span, "not known here").help(m.help);
-            if let Some(to) = m.rename {
-                d = d.fix(format!("use `{to}`"), name.span, to, Applicability::Unsure);
-                self.meant.insert(to.into());
-            }
-            if let Some(line) = m.line {
-                let line = line.replace("AXIS", &self.data_axis());
-                d = d.fix(format!("write `{line}`"), item.span, line, Applicability::Unsure);
-            }
-            if m.drop {
-                // Who sets the accumulation leaves the batch to follow.
-                self.meant.insert("batch".into());
-                d = d.fix("remove the line", self.whole_line(item.span), "", Applicability::Unsure);
-            }
-            self.error(d);
-            return;
-        }
-        if let Some(meant) = kind.and_then(|k| foreign::in_hardware(k, &name.text)) {
-            self.meant.insert(meant.into());
-            let d = Diagnostic::new(d.code, d.message, name.span, "not known here")
-                .help(format!("`{}` is `{meant}` here", name.text))
-                .fix(format!("use `{meant}`"), name.span, meant, Applicability::Unsure);
+        if let Some(advice) = kind.and_then(place_of_words).and_then(|at| words::advice(&name.text, &text, at)) {
+            let d = Diagnostic::new(d.code, d.message, name.span, "not known here");
+            let d = match advice.instead {
+                Instead::Name(to) if advice.help.is_empty() => d.help(format!("`{}` is `{to}` here", name.text)),
+                Instead::Name(_) | Instead::Nothing | Instead::Line(_) | Instead::Remove => d.help(advice.help),
+            };
+            let d = match advice.instead {
+                Instead::Nothing => d,
+                Instead::Name(to) => {
+                    self.meant.insert(to.into());
+                    d.fix(format!("use `{to}`"), name.span, to, Applicability::Unsure)
+                }
+                Instead::Line(line) => {
+                    let line = line.replace("AXIS", &self.data_axis());
+                    d.fix(format!("write `{line}`"), item.span, line, Applicability::Unsure)
+                }
+                Instead::Remove => {
+                    // Who sets the accumulation leaves the batch to follow.
+                    self.meant.insert("batch".into());
+                    d.fix("remove the line", self.whole_line(item.span), "", Applicability::Unsure)
+                }
+            };
             self.error(d);
             return;
         }
@@ -479,6 +474,18 @@ impl<'p> Checker<'p, '_> {
                 self.section(head, block, place);
             }
         }
+    }
+}
+
+/// Where in the dictionary the words of `kind` are.
+fn place_of_words(kind: Kind) -> Option<words::Place> {
+    match kind {
+        Kind::Layout => Some(words::Place::Layout),
+        Kind::Device => Some(words::Place::Device),
+        Kind::Host => Some(words::Place::Host),
+        Kind::Link => Some(words::Place::Link),
+        Kind::Dtype => Some(words::Place::Dtype),
+        k => items::is_job(k).then_some(words::Place::Job),
     }
 }
 

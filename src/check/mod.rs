@@ -8,7 +8,6 @@ mod decl;
 mod errors;
 mod expr;
 mod fields;
-mod foreign;
 mod hardware;
 mod items;
 mod job;

@@ -5,11 +5,13 @@
 mod build;
 mod cannot;
 mod check;
+mod doc;
 mod explain;
 mod fix;
 mod fmt;
 mod import;
 mod neighbours;
+mod new;
 pub mod output;
 mod plan;
 mod project;
@@ -72,6 +74,8 @@ enum When {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Write a first file: what, which model, which machines
+    New(new::Arguments),
     /// Check files: names, units, shapes, meshes, shardings, schedules
     Check(check::Arguments),
     /// Report memory, time and traffic of each job
@@ -92,7 +96,9 @@ enum Command {
     Test(test::Arguments),
     /// Turn a file of another program into one of parc's
     Import(import::Arguments),
-    /// Explain a diagnostic code
+    /// Write the documents of a file or of the library
+    Doc(doc::Arguments),
+    /// Explain a diagnostic code, or a word of this or another tool
     Explain(explain::Arguments),
 }
 
@@ -171,6 +177,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             print(FIRST_WORDS);
             Outcome::Fine
         }
+        Some(Command::New(a)) => new::run(&a, common),
         Some(Command::Check(a)) => check::run(&a, common),
         Some(Command::Plan(a)) => plan::run(&a, common),
         Some(Command::Build(a)) => build::run(&a, common),
@@ -181,6 +188,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(Command::Simulate(a)) => simulate::run(&a, common),
         Some(Command::Test(a)) => test::run(&a, common),
         Some(Command::Import(a)) => import::run(&a, common),
+        Some(Command::Doc(a)) => doc::run(&a, common),
         Some(Command::Explain(a)) => explain::run(&a, common),
     };
     if LOST.load(Ordering::Relaxed) { Outcome::Wrong.into() } else { outcome.into() }
@@ -189,17 +197,17 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 const FIRST_WORDS: &str = "\
 parc checks, predicts and launches parallel layouts of machine-learning jobs.
 
+  parc new                       a first file: what, which model, which machines
   parc check FILE...             is it right: names, units, shapes, mesh, schedule
   parc plan FILE                 memory, time and traffic on one screen
   parc search FILE               every open choice tried, the best first
   parc simulate FILE             one step in time: stages, messages, memory
   parc build FILE --target megatron --launcher slurm --out DIR
                                  a launch plan that the framework accepts
-  parc show NAME                 a device, cluster or model of the library, evaluated
-  parc fix FILE..., fmt FILE...   apply safe fixes; lay files out
-  parc explain CODE              what a diagnostic means
+  parc explain WORD              a message's code, or a word: E0302, zero1, vpp, mfu
 
-A file to try: examples/llama3_8b.par. `parc --help` lists every option.
+A file to try: parc new try.par --template megatron-dense
+`parc --help` lists every command.
 ";
 
 impl Common {

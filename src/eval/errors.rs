@@ -4,11 +4,17 @@ use crate::diagnostics::{Applicability, Code, Diagnostic, nearest};
 use crate::source::Span;
 use crate::syntax::ast::BinaryOp;
 use crate::units::{Unit, UnitError};
+use crate::words;
 
 pub(crate) fn unknown_name(name: &str, span: Span, known: &[String]) -> Diagnostic {
     let d = Diagnostic::new(Code::NameUnknown, format!("no `{name}` is known here"), span, "not known");
     match nearest(name, known.iter().map(String::as_str)) {
         Some(near) => d.offer(near, span),
+        // Other tools' words look like `gpu_memory_utilization`, `zero3`; a plain word may be anybody's.
+        None if name.contains(|c: char| c == '_' || c.is_ascii_digit()) => match words::find(name) {
+            Some(entry) => d.help(format!("`parc explain {name}` says how {} is written here", entry.title_inside())),
+            None => d,
+        },
         None => d,
     }
 }

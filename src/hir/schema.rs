@@ -370,3 +370,40 @@ pub const OPERATORS: &[&str] = &[
 pub fn is_operator(name: &str) -> bool {
     OPERATORS.contains(&name)
 }
+
+/// Whatever has fields, by the name a reader knows it, with its fields.
+pub fn everything() -> Vec<(String, &'static [Field])> {
+    let kinds = [
+        Kind::Device,
+        Kind::Host,
+        Kind::Link,
+        Kind::Dtype,
+        Kind::Precision,
+        Kind::Optimizer,
+        Kind::Schedule,
+        Kind::Table,
+        Kind::Op,
+        Kind::Train,
+        Kind::Finetune,
+        Kind::Serve,
+        Kind::Workflow,
+    ];
+    let blocks = [
+        "level",
+        "part",
+        "store",
+        "update",
+        "reduce",
+        "shard",
+        "pipeline",
+        "overlap",
+        "pool",
+        "edge",
+        "role",
+        "checkpoint",
+        "failures",
+    ];
+    let kinds = kinds.into_iter().map(|k| (format!("`{}`", k.keyword()), fields(k)));
+    let blocks = blocks.into_iter().filter_map(|b| Some((format!("the block of `{b}`"), block_fields(b)?)));
+    kinds.chain(blocks).collect()
+}

@@ -7,7 +7,7 @@ mod stdlib;
 mod world;
 
 pub use lines::LineIndex;
-pub use stdlib::{STDLIB, stdlib_file};
+pub use stdlib::{STDLIB, library_files, stdlib_file};
 pub use world::{MemoryWorld, ReadError, World};
 
 use std::fmt;

@@ -27,6 +27,11 @@ pub(crate) use parse::words;
 pub(crate) use separate::ends;
 pub(crate) use token::Tok;
 
+/// Whether `word` is reserved: it names nothing of the user's.
+pub fn is_reserved(word: &str) -> bool {
+    token::Tok::reserved(word)
+}
+
 /// The parser that lalrpop makes of `grammar/parc.lalrpop`.
 #[allow(
     clippy::all,

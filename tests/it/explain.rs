@@ -48,3 +48,43 @@ fn every_code_is_raised_somewhere() {
     let never: Vec<_> = CODES.iter().map(|(c, _)| *c).filter(|c| !MAY_BE_UNUSED.contains(c) && !raised(*c)).collect();
     assert!(never.is_empty(), "raised nowhere: {never:?}");
 }
+
+/// What `parc explain WORD` prints.
+fn explained(word: &str) -> (Option<i32>, String) {
+    let run = std::process::Command::new(env!("CARGO_BIN_EXE_parc")).args(["explain", word]).output().unwrap();
+    (run.status.code(), String::from_utf8([run.stdout, run.stderr].concat()).unwrap())
+}
+
+#[test]
+fn words_of_other_tools_are_explained() {
+    for (word, says) in [
+        ("zero1", "store state over dp"),
+        ("vpp", "schedule = interleaved(2)"),
+        ("mfu", "dense peak"),
+        ("gpu-memory-utilization", "device.usable"),
+        ("--tensor-model-parallel-size", "shard [N, K, F, V] over tp"),
+        ("tensor_model_parallel_size", "mesh [pp = 2, dp = 4, tp = 4]"),
+        ("fsdp", "store [param, grad, state] over dp"),
+        ("bubble", "(p − 1) / m"),
+        ("microbatch", "micro_batch"),
+        ("reserve", "context, driver and collective library"),
+        ("words", "Tensor parallelism"),
+        ("E0302", "E0302"),
+    ] {
+        let (code, text) = explained(word);
+        assert!(code == Some(0) && text.contains(says), "{word}: {text}");
+    }
+}
+
+#[test]
+fn an_unknown_word_gets_the_nearest() {
+    let near = |word: &str, near: &str| {
+        let (code, text) = explained(word);
+        assert!(code == Some(1) && text.contains(near), "{word}: {text}");
+    };
+    near("--tensor-modl-parallel-size", "`--tensor-model-parallel-size` is one");
+    near("recomputation-granularit", "`parc explain words`");
+    near("unit-mismach", "`unit-mismatch` is one");
+    near("flux-capacitor", "no page about `flux-capacitor`");
+    near("\u{1b}[31m", "no page about `\\u{1b}[31m`");
+}

@@ -1,7 +1,7 @@
 //! Calls: built-ins, functions, operators of models, words, and declarations given their arguments.
 
+use super::super::Checker;
 use super::super::ty::{Thing, Ty, Whole};
-use super::super::{Checker, foreign};
 use super::arg_expr;
 use crate::diagnostics::Applicability;
 use crate::eval::builtin::{FUNCTIONS, is_word};
@@ -10,6 +10,7 @@ use crate::hir::{ModuleId, schema};
 use crate::source::Span;
 use crate::syntax::ast::{Arg, BinaryOp, Decl, Expr, ExprKind, Kind, Param, ParamKind, Ret};
 use crate::units::Unit;
+use crate::words::{self, Instead};
 use std::rc::Rc;
 
 impl<'p> Checker<'p, '_> {
@@ -280,17 +281,26 @@ impl<'p> Checker<'p, '_> {
             return;
         };
         let mut d = said::unknown_argument(&n.text, n.span, &decl.name.text, &known, decl.name.span);
-        if let Some(meant) = foreign::as_parameter(&n.text)
-            && known.iter().any(|k| k == meant)
-        {
-            d.help.clear();
-            d.fixes.clear();
-            d.notes.clear();
+        let meant = match words::advice(&n.text, "", words::Place::Argument).map(|a| a.instead) {
+            Some(Instead::Name(meant)) if known.iter().any(|k| k == meant) => Some(meant),
+            _ => None,
+        };
+        let advice = words::advice(&n.text, "", words::Place::Layout).filter(|_| decl.kind == Kind::Layout);
+        // A word with a meaning is no misspelling: `vpp` is not `pp`.
+        if meant.is_some() || advice.is_some() {
             let all: Vec<&str> = known.iter().map(String::as_str).collect();
-            d = d
-                .note(format!("it has {}", super::super::errors::listed(&all, "and")))
-                .help(format!("`{}` is `{meant}` here", n.text))
-                .fix(format!("use `{meant}`"), n.span, meant, Applicability::Unsure);
+            let it_has = format!("it has {}", super::super::errors::listed(&all, "and"));
+            (d.help, d.fixes, d.notes) = (Vec::new(), Vec::new(), vec![it_has]);
+            d = match (meant, advice) {
+                (Some(to), _) => d.help(format!("`{}` is `{to}` here", n.text)).fix(
+                    format!("use `{to}`"),
+                    n.span,
+                    to,
+                    Applicability::Unsure,
+                ),
+                (None, Some(advice)) => d.help(advice.help),
+                (None, None) => d,
+            };
         }
         self.error(d);
     }
