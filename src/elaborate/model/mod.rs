@@ -159,7 +159,7 @@ fn only_arguments(block: &Block, decl: &ast::Decl) -> bool {
 }
 
 /// The names in the brackets of a statement's target, if it has brackets.
-fn dims_of_target(target: &ast::Target) -> Result<Option<Vec<&Name>>, Diagnostic> {
+fn dims_of_target(target: &ast::Target) -> Result<Option<Vec<&Name>>, Box<Diagnostic>> {
     match &target.suffixes[..] {
         [] => Ok(None),
         [TargetSuffix::Index(list)] => {
@@ -168,9 +168,10 @@ fn dims_of_target(target: &ast::Target) -> Result<Option<Vec<&Name>>, Diagnostic
                 _ => None,
             };
             let names: Option<Vec<_>> = list.iter().map(name).collect();
-            names.map(Some).ok_or_else(|| errors::operator_use("a target", "names of dimensions", target.span))
+            let wrong = || Box::new(errors::operator_use("a target", "names of dimensions", target.span));
+            names.map(Some).ok_or_else(wrong)
         }
-        _ => Err(errors::misplaced("a model", target.span)),
+        _ => Err(Box::new(errors::misplaced("a model", target.span))),
     }
 }
 

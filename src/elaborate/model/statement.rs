@@ -17,7 +17,7 @@ impl<'p> Builder<'p, '_, '_> {
         let announced = match dims_of_target(target) {
             Ok(names) => names,
             Err(error) => {
-                self.eval.sink.error(error);
+                self.eval.sink.error(*error);
                 return None;
             }
         };
