@@ -341,7 +341,7 @@ impl<'p> Checker<'p, '_> {
         // In place of the batch: which batch is meant is known once the layout is.
         if matches!(place, Place::Decl(k) if items::is_job(k))
             && matches!(name.text.as_str(), "accumulation" | "microbatches")
-            && !self.has_batch
+            && self.batch.is_none()
         {
             self.meant.insert("batch".into());
             return;

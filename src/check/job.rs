@@ -130,8 +130,8 @@ impl<'p> Checker<'p, '_> {
         self.lets(block);
         self.find_layout(base, block);
         let batch = field(block, "batch");
-        self.has_batch =
-            batch.is_some() || base.decl.is_some_and(|d| matches!(&d.body, Body::Block(b) if !std::ptr::eq(b, block)));
+        let copied = base.decl.filter(|d| matches!(&d.body, Body::Block(b) if !std::ptr::eq(b, block)));
+        self.batch = batch.map(|b| b.span).or(copied.map(|d| d.name.span));
         self.told_field = batch.filter(|b| self.batch_in_tokens(block, b)).map(|b| b.span);
         self.fields(block, place, schema::fields(base.kind), &[]);
         self.one_load(block);

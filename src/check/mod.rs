@@ -50,7 +50,7 @@ pub fn check(program: &Program, sources: &Sources, sink: &mut Sink) {
         job_layout: None,
         in_model: false,
         told_field: None,
-        has_batch: false,
+        batch: None,
         meant: IndexSet::new(),
         regions: IndexSet::new(),
         imports: program.modules.iter().map(|m| imported(&m.ast)).collect(),
@@ -100,8 +100,8 @@ struct Checker<'p, 's> {
     in_model: bool,
     /// A field's value that was told already.
     told_field: Option<Span>,
-    /// Whether the job at hand gives its batch.
-    has_batch: bool,
+    /// Where the job at hand, or the one it copies, gives its batch.
+    batch: Option<Span>,
     /// Fields that unknown ones of this block were taken for: they are not missing as well.
     meant: IndexSet<SmolStr>,
     /// Regions and repeats of the model being looked at.

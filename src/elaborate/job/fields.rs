@@ -70,7 +70,6 @@ pub(super) fn fields<'p>(
         for item in &given.block.items {
             let env = Env::with(&given.env, vars.clone());
             match &item.kind {
-                ItemKind::Let(_) => {}
                 ItemKind::Assign { target, value } if target.suffixes.is_empty() => {
                     let name = &target.name;
                     if known.iter().any(|k| *k == *name.text) || DERIVED.contains(&name.text.as_str()) {
@@ -100,7 +99,8 @@ pub(super) fn fields<'p>(
                     env,
                     span: item.span,
                 }),
-                ItemKind::Expect { .. } => {}
+                // `let`s were read above; an expectation of a job that is copied is not inherited.
+                ItemKind::Let(_) | ItemKind::Expect { .. } => {}
                 ItemKind::Objective { maximize, value } => {
                     objective = Some(Objective { maximize: *maximize, value, env, span: item.span });
                 }
