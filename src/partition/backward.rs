@@ -117,7 +117,7 @@ impl Builder<'_> {
         let mut buffer = None;
         if let Some(old) = term.buffer {
             live.release(old);
-            let bytes = self.mem(value, to);
+            let bytes = self.lying(value, to);
             buffer = Some(live.alloc(bytes));
         }
         Term { place: to.clone(), after, buffer }
@@ -168,7 +168,7 @@ impl Builder<'_> {
         }
         if let Some(buffer) = sum.buffer.filter(|b| !live.is_sole(*b)) {
             live.release(buffer);
-            let bytes = self.mem(value, &sum.place);
+            let bytes = self.lying(value, &sum.place);
             sum.buffer = Some(live.alloc(bytes));
         }
     }
@@ -219,7 +219,7 @@ impl Builder<'_> {
                 buffer
             }
             (Lies::New | Lies::Added, _) => {
-                let bytes = self.mem(value, &place);
+                let bytes = self.lying(value, &place);
                 grads.live.alloc(bytes)
             }
         };

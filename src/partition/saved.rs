@@ -130,7 +130,7 @@ impl Builder<'_> {
     }
 
     fn save(&mut self, value: ValueId, place: &Placement) -> Saved {
-        let bytes = self.sizes.held(value, place);
+        let bytes = self.lying(value, place);
         let v = self.graph.value(value);
         Saved { value, bytes, region: v.region, span: v.span }
     }

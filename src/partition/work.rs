@@ -43,6 +43,23 @@ impl Builder<'_> {
         self.sizes.held(value, place)
     }
 
+    /// Bytes of a value or its gradient that lie in memory at one moment: of logits whose loss is computed in pieces, a
+    /// piece.
+    pub(super) fn lying(&mut self, value: ValueId, place: &Placement) -> expr::Id {
+        let bytes = self.mem(value, place);
+        let pieces = self.plan.uses[value.0 as usize].iter().find_map(|(user, _)| match self.graph.flow[*user].kind {
+            OpKind::CrossEntropy { chunks, .. } if chunks > 1 => Some(chunks),
+            _ => None,
+        });
+        match pieces {
+            Some(n) => {
+                let n = self.sizes.exprs.int(n);
+                self.sizes.exprs.ceil_div(bytes, n)
+            }
+            None => bytes,
+        }
+    }
+
     /// The forward work of an op that is no contraction and no chain; `None` where it is free.
     pub(super) fn forward_work(&mut self, id: OpId) -> Option<Work> {
         let graph = self.graph;

@@ -180,3 +180,33 @@ train j {
     // Keys and values of 62 attentions: the latent of 512 and the rotary key of 64.
     assert_eq!(c.job.ops.cached(&c.graph), 62 * 576);
 }
+
+/// A loss in eight pieces keeps an eighth of the logits: 4096 tokens times 32,000 classes in fp32.
+#[test]
+fn a_loss_in_pieces_keeps_a_piece_of_the_logits() {
+    let saved = |chunks: u32| {
+        let text = format!(
+            "edition 1
+model M {{
+  dims {{ H = 64, V = 32000 }}
+  input tokens[B: seq, S: tok]
+  region embed {{ x[B, S, H] = embed(tokens, param wte[V, H]) }}
+  region head {{
+    logits[B, S, V] = x @ param w[H, V]
+    loss = cross_entropy(logits, over = V, chunks = {chunks})
+  }}
+}}
+layout L {{ mesh [dp = devices], shard B over dp }}
+train j {{ model = M, cluster = DGX_H100(nodes = 1), layout = L, batch = 8 seq, sequence = 4096 tok }}
+"
+        );
+        let checked = compile::clean(&text);
+        let c = checked.compiled(&[]);
+        let named = |s: &&parc::partition::Saved| c.job.ops.value(s.value).name == "logits";
+        c.sharded.units.iter().flat_map(|u| &u.saved).find(named).map(|s| c.value(s.bytes)).expect("logits are kept")
+    };
+    let whole = 4096.0 * 32000.0 * 4.0;
+    for (chunks, expected) in [(1, whole), (8, whole / 8.0)] {
+        assert!((saved(chunks) - expected).abs() < 0.5, "{chunks}: {}", saved(chunks));
+    }
+}
