@@ -162,7 +162,7 @@ fn launch(p: &mut Project, args: &Arguments) -> Option<String> {
         Ok(program) => program,
         Err(list) => {
             for e in list {
-                p.sink.error(places.diagnostic(&e, target.title, &plan, &p.sources));
+                p.sink.error(places.diagnostic(&e, &plan, &p.sources));
             }
             return None;
         }

@@ -11,8 +11,8 @@ use crate::source::{Sources, Span};
 pub(super) struct Places {
     list: Vec<(Where, Span)>,
     layout: Span,
-    /// Whole numbers the user's own files give to parameters: value and place.
-    parameters: Vec<(i64, Span)>,
+    /// Whole numbers the user's own files give to parameters: name, value and place.
+    parameters: Vec<(String, i64, Span)>,
 }
 
 impl Places {
@@ -50,7 +50,7 @@ impl Places {
         // What the library's layout says is caused by the job that uses it.
         list.retain(|(_, span)| !sources.file(span.file).std);
         let written = c.job.parameters.iter().filter(|p| !sources.file(p.span.file).std && p.span != c.job.span);
-        let parameters = written.map(|p| (p.value, p.span)).collect();
+        let parameters = written.map(|p| (p.name.clone(), p.value, p.span)).collect();
         Self { list, layout: field("layout"), parameters }
     }
 
@@ -59,12 +59,12 @@ impl Places {
     }
 
     /// The error at its place, with the edit that removes it where there is one.
-    pub(super) fn diagnostic(&self, e: &TargetError, title: &str, plan: &Plan, sources: &Sources) -> Diagnostic {
+    pub(super) fn diagnostic(&self, e: &TargetError, plan: &Plan, sources: &Sources) -> Diagnostic {
         let at = self.span(&e.at);
-        let message = format!("{title} cannot run this: {}", e.what);
+        let message = format!("`{}` cannot run this: {}", e.target, e.what);
         let mut d = Diagnostic::new(Code::TargetCannot, message, at, "not in this target").note(e.why.clone());
-        if let Some((span, text)) = e.instead.as_ref().and_then(|i| self.edit(i, e, at, plan, sources)) {
-            d = d.fix(format!("write `{text}`"), span, text, Applicability::Unsure);
+        if let Some((title, span, text)) = e.instead.as_ref().and_then(|i| self.edit(i, e, at, plan, sources)) {
+            d = d.fix(format!("write `{title}`"), span, text, Applicability::Unsure);
         }
         if !e.able.is_empty() {
             d = d.help(format!("{} can", e.able.join(", ")));
@@ -72,18 +72,29 @@ impl Places {
         d
     }
 
-    fn edit(&self, i: &Instead, e: &TargetError, at: Span, plan: &Plan, sources: &Sources) -> Option<(Span, String)> {
+    /// The edit in short, its place and its text.
+    fn edit(
+        &self,
+        i: &Instead,
+        e: &TargetError,
+        at: Span,
+        plan: &Plan,
+        sources: &Sources,
+    ) -> Option<(String, Span, String)> {
         match i {
             Instead::Text(text) if e.at == Where::Mesh => {
-                Some((at, reordered(sources.snippet(at), text).unwrap_or_else(|| text.clone())))
+                let mesh = reordered(sources.snippet(at), text).unwrap_or_else(|| text.clone());
+                Some((mesh.clone(), at, mesh))
             }
             // An item of the library cannot be edited, nor can the layout's name stand for it.
-            Instead::Text(text) => self.list.iter().any(|(w, _)| *w == e.at).then(|| (at, text.clone())),
+            Instead::Text(text) => self.list.iter().any(|(w, _)| *w == e.at).then(|| (text.clone(), at, text.clone())),
             Instead::Axis(name, size) => {
                 let axis = plan.layout.axes.iter().find(|a| a.name == *name)?;
-                let mut said = self.parameters.iter().filter(|(value, _)| *value == axis.size as i64);
+                let mut said = self.parameters.iter().filter(|(_, value, _)| *value == axis.size as i64);
                 match (said.next(), said.next()) {
-                    (Some((_, span)), None) => Some((*span, size.to_string())),
+                    (Some((parameter, _, span)), None) => {
+                        Some((format!("{parameter} = {size}"), *span, size.to_string()))
+                    }
                     _ => None,
                 }
             }

@@ -102,7 +102,8 @@ pub(super) fn stage(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) -> Option
 
 /// Tensor parallelism is `AutoTP`: below ZeRO-3, without a split of the sequence, one group of heads a rank.
 pub(super) fn tensor(plan: &Plan, sizes: &Sizes, stage: Option<u8>, reasons: &mut Reasons) {
-    if sizes.tp == 1 {
+    // A script that runs a pipeline brings tensor parallelism of its own.
+    if sizes.tp == 1 || sizes.pp > 1 {
         return;
     }
     if stage == Some(3) {
