@@ -157,7 +157,14 @@ impl<'p> Checker<'p, '_> {
                 counts.iter().find(|(_, b)| *wanted == Unit::base(b.clone())).map(|(name, _)| format!("{text} {name}"))
             }
             Some(_) if !wanted.is_none() && *wanted == found.div(&Unit::time()) => Some(format!("{text}/s")),
-            Some(_) => None,
+            // `256 tok` where sequences are counted, `1 s` where a plain number is needed: the number stays.
+            Some((unit, _)) => {
+                let digits = text.strip_suffix(unit.as_str()).unwrap_or(text).trim_end();
+                let counted = counts.iter().any(|(name, b)| unit == name && *found == Unit::base(b.clone()));
+                let count = counts.iter().find(|(_, b)| counted && *wanted == Unit::base(b.clone()));
+                let plain = wanted.is_none().then(|| digits.to_owned());
+                count.map(|(name, _)| format!("{digits} {name}")).or(plain)
+            }
         };
         match write {
             Some(write) => {

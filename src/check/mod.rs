@@ -14,6 +14,7 @@ mod job;
 mod layout;
 mod model;
 mod scope;
+mod torn;
 mod ty;
 
 use crate::diagnostics::{Diagnostic, Sink};
@@ -66,6 +67,7 @@ pub fn check(program: &Program, sources: &Sources, sink: &mut Sink) {
         }
     }
     checker.report_cycles();
+    torn::withhold(program, sources, sink);
 }
 
 /// The state of one check.

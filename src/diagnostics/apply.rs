@@ -91,4 +91,14 @@ mod tests {
         assert_eq!(apply("é", FileId(0), &[fix(&[(1, 2, "x")])]), "é");
         assert_eq!(apply("one", FileId(1), &fixes), "one");
     }
+
+    #[test]
+    fn a_fix_that_touches_a_file_without_text_is_left_out_whole() {
+        let mut both = fix(&[(0, 3, "axe")]);
+        both.edits.push(Edit { span: Span::new(FileId(1), 0, 0), text: "x".into() });
+        let here = fix(&[(4, 7, "2")]);
+        let applied = apply_all(&[&both, &here], |file| (file == FileId(0)).then_some("one two"));
+        assert_eq!(applied.taken, [1]);
+        assert_eq!(applied.texts, BTreeMap::from([(FileId(0), "one 2".to_owned())]));
+    }
 }

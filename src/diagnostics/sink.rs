@@ -67,6 +67,11 @@ impl Sink {
         Reported(())
     }
 
+    /// Leaves out what `needless` says follows from something else that was told. Errors stay counted.
+    pub fn withhold(&mut self, needless: impl Fn(&Diagnostic) -> bool) {
+        self.list.retain(|d| !needless(d));
+    }
+
     /// Whether any error came in.
     pub fn has_errors(&self) -> bool {
         self.errors > 0

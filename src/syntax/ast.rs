@@ -21,6 +21,8 @@ pub struct File {
     pub docs: Vec<SmolStr>,
     /// Everything else, in order.
     pub entries: Vec<Entry>,
+    /// Where something is missing or could not be read, and was reported.
+    pub torn: Vec<Span>,
 }
 
 /// A top-level entry.

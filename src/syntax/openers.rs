@@ -162,7 +162,12 @@ fn change(
         None => errors::maybe_missing_open(at, end),
     });
     // `train b =`: what is copied is missing too. `train b = a`: so is `with`.
-    let value = line.iter().any(|t| t.tok == Tok::Eq);
+    let mut depth = 0usize;
+    let value = line.iter().any(|t| {
+        depth += usize::from(t.tok.closer().is_some());
+        depth -= usize::from(t.tok.is_closer() && depth > 0);
+        depth == 0 && t.tok == Tok::Eq
+    });
     let mut missing = closers;
     if last.tok == Tok::Eq {
         missing.extend([Tok::Error, Tok::With]);

@@ -29,7 +29,8 @@ const MAX_TOKENS_READ: usize = 20_000_000;
 pub fn parse(sources: &Sources, file: FileId, sink: &mut Sink) -> File {
     let text = sources.file(file).text.as_str();
     let mut reports = Reports::default();
-    let (tree, _) = read(text, file, &mut reports);
+    let (mut tree, _) = read(text, file, &mut reports);
+    tree.torn = reports.torn(0, u32::MAX).map(|at| Span { file, start: at, end: at }).collect();
     reports.finish(sink);
     tree
 }

@@ -80,16 +80,23 @@ impl Recovery<'_> {
         let first = self.tokens.get(start).copied();
         let from = self.before(start).filter(same_line).or(first).map_or(u32::MAX, |t| t.start);
         let to = self.before(end).map_or(0, |t| t.end + 1);
-        let inside = |p: u32| {
-            let before = self.tokens.iter().take(end).skip(start).take_while(|t| t.start < p);
-            let depth = |depth: usize, t: &Token| match t.tok {
-                Tok::LBrace => depth + 1,
-                Tok::RBrace => depth.saturating_sub(1),
-                _ => depth,
-            };
-            before.fold(0, depth) > 0
-        };
-        reports.torn(from, to).any(|p| !inside(p)) || first.is_some_and(|t| self.orphan(start, t, reports))
+        let mut places: Vec<u32> = reports.torn(from, to).collect();
+        places.sort_unstable_by(|a, b| b.cmp(a));
+        // In one pass: what lies in braces of the element is another element's.
+        let mut depth = 0usize;
+        let mut outside = false;
+        for t in self.tokens.iter().take(end).skip(start) {
+            while places.pop_if(|p| *p <= t.start).is_some() {
+                outside |= depth == 0;
+            }
+            match t.tok {
+                Tok::LBrace => depth += 1,
+                Tok::RBrace => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        outside |= !places.is_empty() && depth == 0;
+        outside || first.is_some_and(|t| self.orphan(start, t, reports))
     }
 
     /// The end of the lines that follow the element from `start` and stand further right than its first.

@@ -49,6 +49,7 @@ mod search;
 mod simulate;
 mod syntax;
 mod syntax_editing;
+mod syntax_editing_check;
 mod syntax_fix;
 mod syntax_format;
 mod targets_files;
