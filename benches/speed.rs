@@ -33,7 +33,8 @@ fn job(nodes: u64) -> String {
 /// A file of about so many bytes: devices, links, clusters, models, layouts and jobs, each under a name of its own.
 fn generated(bytes: usize) -> String {
     const SET: &str = "
-/// Device # of a long list.
+/// Device # of a long list. Its figures are those of the sheet; the price is what clouds ask in the middle of
+/// 2026, and volatile.
 device D# = H100_SXM with { memory = 80 GiB, price = 2.5 $/h }
 link K# { bandwidth = 400 Gb/s, latency = 2 us, efficiency = 90% }
 cluster C#(nodes: Int) {
