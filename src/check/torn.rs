@@ -19,7 +19,7 @@ pub(super) fn withhold(program: &Program, sources: &Sources, sink: &mut Sink) {
         return;
     }
     sink.withhold(|d| {
-        let names = matches!(d.code, Code::NameUnknown | Code::ArgumentWrong | Code::FieldMissing);
+        let names = matches!(d.code, Code::NameUnknown | Code::AxisUnknown | Code::ArgumentWrong | Code::FieldMissing);
         let at = d.primary.span;
         let inside = |t: &Torn<'_>| t.span.file == at.file && t.span.start <= at.start && at.end <= t.span.end;
         names && torn.iter().any(|t| inside(t) || d.code == Code::ArgumentWrong && calls(sources, d, t.name))
