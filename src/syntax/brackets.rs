@@ -144,6 +144,10 @@ impl Repair<'_> {
     /// A closing bracket that closes nothing: left out, or read as the one that is due.
     fn stray(&mut self, mut t: Token, next: Option<Tok>) {
         let at = t.span(self.file);
+        if t.repaired {
+            // It was put in, and is not in the text.
+            return;
+        }
         let mistaken = |o: &&Open| o.tok != Tok::LBrace && t.tok != Tok::RBrace && o.tok.closer() != next;
         if let Some(open) = self.stack.last().filter(mistaken).copied() {
             let opener = self.out.get(open.index).map_or(at, |o| o.span(self.file));

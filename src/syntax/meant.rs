@@ -52,6 +52,9 @@ impl Recovery<'_> {
                     }
                 }
                 let right = self.slice(path).replace('.', "::");
+                if right == self.slice(path) {
+                    return None;
+                }
                 reports.push(errors::dotted_path(here, path, &right));
             }
             Tok::LParen | Tok::LBracket if found.first && before.is_some_and(|b| b.tok == Tok::Sep) => {
