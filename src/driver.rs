@@ -135,10 +135,14 @@ fn price<'p>(
     Pricing { split, at_point }: Pricing,
     sink: &mut Sink,
 ) -> Option<Priced> {
-    for (what, span) in &job.cluster.later {
+    // What may be said and nothing prices yet: right for `parc check`, refused here.
+    let cluster = job.cluster.later.iter().map(|(what, span)| (*what, *span));
+    let layout = job.layout.later.iter().map(|(what, span)| (what.as_str(), *span));
+    let later: Vec<_> = cluster.chain(layout).collect();
+    for (what, span) in &later {
         sink.error(not_supported(what, *span));
     }
-    if !job.cluster.later.is_empty() {
+    if !later.is_empty() {
         return None;
     }
     let mut eval = Evaluator::new(program, graph, sink);

@@ -5,7 +5,7 @@ use crate::diagnostics::{Code, Diagnostic};
 use crate::elaborate::Job;
 use crate::eval::{Closure, Env, Evaluator, Instance, Num, Quantity, Record, Truth, Value};
 use crate::expr;
-use crate::graph::OpKind;
+use crate::graph::{OpKind, RegionId};
 use crate::layout::{AxisId, Comm};
 use crate::limits;
 use crate::partition::{Collective, CollectiveKind, Phase, Purpose, ShardedGraph, StepId, StepKind, Work};
@@ -33,6 +33,8 @@ pub enum Category {
 pub struct StepCost {
     /// The step.
     pub step: StepId,
+    /// The region it belongs to.
+    pub region: RegionId,
     /// Seconds, nothing hidden.
     pub seconds: expr::Id,
     /// What it is spent on.
@@ -145,7 +147,9 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
         let (mut reduce, mut gather, mut bare) = (Vec::new(), Vec::new(), Vec::new());
         for c in &update {
             match &c.category {
-                Category::Comm(axes, p) if hides(self.job, *p, axes, Phase::Update).is_none() => bare.push(c.seconds),
+                Category::Comm(axes, p) if hides(self.job, *p, axes, c.region, Phase::Update).is_none() => {
+                    bare.push(c.seconds)
+                }
                 Category::Comm(_, Purpose::ReduceGrad) => reduce.push(c.seconds),
                 Category::Comm(_, Purpose::GatherParam) => gather.push(c.seconds),
                 _ => bare.push(c.seconds),
@@ -227,7 +231,7 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
                 }
                 StepKind::Collective(c) => (self.collective(c), Category::Comm(c.axes.to_vec(), c.purpose)),
             };
-            out.push(StepCost { step: *id, seconds, category, recomputed: step.recomputed });
+            out.push(StepCost { step: *id, region: step.region, seconds, category, recomputed: step.recomputed });
         }
         out
     }
@@ -247,7 +251,7 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
             match &sharded.flow[c.step].kind {
                 StepKind::Compute { .. } => compute.push(c.seconds),
                 StepKind::Collective(x) => {
-                    if let Some(share) = hides(self.job, x.purpose, &x.axes, phase) {
+                    if let Some(share) = hides(self.job, x.purpose, &x.axes, c.region, phase) {
                         hideable.push(c.seconds);
                         limit = limit.max(share);
                     }
@@ -396,7 +400,8 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
             let none = self.eval.graph.int(0);
             return (zero, none);
         };
-        let (axis, slices, in_turns) = (pipeline.axis, pipeline.scatter_gather.clone(), pipeline.in_turns);
+        let (axis, slices, in_turns) =
+            (pipeline.axis, self.job.layout.fine(&pipeline.scatter_gather), pipeline.in_turns);
         if slices.is_empty() {
             return (self.named("p2p", boundary, &[axis]), boundary);
         }
@@ -469,13 +474,14 @@ pub(crate) fn find_function<'p>(instance: &Instance<'p>, name: &str) -> Option<C
 /// Whether the layout overlaps a step of `phase`.
 pub fn overlapped(job: &Job<'_>, step: &StepCost, phase: Phase) -> bool {
     match &step.category {
-        Category::Comm(axes, purpose) => hides(job, *purpose, axes, phase).is_some(),
+        Category::Comm(axes, purpose) => hides(job, *purpose, axes, step.region, phase).is_some(),
         Category::Matmul | Category::Attention | Category::Elementwise => false,
     }
 }
 
 /// The share of a phase's compute that a collective may hide behind; none where nothing overlaps it.
-pub fn hides(job: &Job<'_>, purpose: Purpose, axes: &[AxisId], phase: Phase) -> Option<f64> {
+pub fn hides(job: &Job<'_>, purpose: Purpose, axes: &[AxisId], region: RegionId, phase: Phase) -> Option<f64> {
+    let path = &job.ops.regions[region.0 as usize].path;
     let comm = match purpose {
         Purpose::GatherParam => Comm::Gather,
         Purpose::ReduceGrad => Comm::Reduce,
@@ -488,7 +494,10 @@ pub fn hides(job: &Job<'_>, purpose: Purpose, axes: &[AxisId], phase: Phase) -> 
             // What an update sends hides behind the forward after it or the backward before it.
             Phase::Update => o.forward || o.backward,
         };
-        o.comm == comm && phase_fits && (o.axes.is_empty() || axes.iter().all(|a| o.axes.contains(a)))
+        o.comm == comm
+            && phase_fits
+            && o.scope.depth(path).is_some()
+            && (o.axes.is_empty() || axes.iter().all(|a| o.axes.contains(a)))
     };
     job.layout.overlaps.iter().find(covers).map(|o| o.limit)
 }

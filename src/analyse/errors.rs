@@ -519,3 +519,54 @@ pub(super) fn no_parameters(path: &str, span: Span, ops: &crate::graph::OpGraph)
         None => d,
     }
 }
+
+/// A mesh axis of `ranks` ranks that nothing speaks of.
+///
+/// `meant` is an item that would use it, and the mesh it would stand below.
+pub(super) fn axis_idle(axis: Span, name: &str, ranks: i64, meant: Option<(String, Span)>) -> Diagnostic {
+    let message = format!("mesh axis `{name}` does nothing: nothing is split over it");
+    let d = Diagnostic::new(Code::AxisIdle, message, axis, "named by no `shard`, `store` or `pipeline`")
+        .note(format!("its {ranks} ranks do the same work on the same data"));
+    match meant {
+        Some((item, mesh)) => d.help(format!("`{item}` uses it")).fix(
+            format!("add `{item}`"),
+            Span { start: mesh.end, ..mesh },
+            format!("\n  {item}"),
+            Applicability::Unsure,
+        ),
+        None => d,
+    }
+}
+
+/// The axes of a fold do not multiply to those they are read from.
+pub(super) fn fold_product(from: &[(String, i64)], to: &[(String, i64)], span: Span) -> Diagnostic {
+    let product = |list: &[(String, i64)]| list.iter().fold(1_i64, |a, (_, n)| a.saturating_mul(*n));
+    let text = |list: &[(String, i64)]| {
+        let names = list.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(" × ");
+        let sizes = list.iter().map(|(_, n)| n.to_string()).collect::<Vec<_>>().join(" × ");
+        if list.len() == 1 { format!("{names} = {sizes}") } else { format!("{names} = {sizes} = {}", product(list)) }
+    };
+    let message = format!("the fold reads {} as {}", text(from), text(to));
+    Diagnostic::new(Code::MeshProduct, message, span, format!("{} ranks and {}", product(from), product(to)))
+        .note("a fold names the same ranks anew: both sides multiply to the same number")
+        .help("one of the new axes may be `rest`")
+}
+
+/// A new axis of a fold begins where no axis of the mesh can be cut: `begins` is that axis and its stride, `mesh` the
+/// axis of the mesh there and its stride, `changed` the axis inside it, whose size decides.
+pub(super) fn nest(
+    (changed, size): (&str, i64),
+    (begins, stride): (&str, i64),
+    (mesh, mesh_stride): (&str, i64),
+    legal: &[i64],
+    span: Span,
+) -> Diagnostic {
+    let message = format!("`{changed}` = {size} does not nest in the mesh: strides {mesh_stride} and {stride}");
+    let d = Diagnostic::new(Code::AxesNest, message, span, format!("`{begins}` then steps over {stride} ranks"))
+        .note(format!(
+            "`{mesh}` steps over {mesh_stride} ranks, `{begins}` over {stride}: one must divide the other, so that both \
+             are made of whole pieces of the mesh"
+        ));
+    let list = legal.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if list.is_empty() { d } else { d.help(format!("`{changed}` may be {list}")) }
+}

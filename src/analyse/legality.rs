@@ -3,6 +3,8 @@
 //! Conditions build on one another: a mesh that does not multiply makes every size after it meaningless, so the first
 //! kind of failure met is the one reported.
 
+mod axes;
+
 use super::errors;
 use crate::diagnostics::{Applicability, Diagnostic, Sink};
 use crate::elaborate::{Duty, DutyKind, Job, Parameter};
@@ -41,10 +43,29 @@ pub fn check_mesh(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, sink: &
         return false;
     }
     for duty in &broken {
+        if let DutyKind::Fold { from, to } = &duty.kind {
+            sink.error(axes::fold(job, graph, from, to, duty.span));
+            sound = false;
+        }
+    }
+    if !sound {
+        return false;
+    }
+    for duty in &broken {
+        if let DutyKind::Nest(strides) = &duty.kind {
+            sink.error(axes::nest(job, graph, sources, strides, duty.span));
+            sound = false;
+        }
+    }
+    if !sound {
+        return false;
+    }
+    for duty in &broken {
         match &duty.kind {
             DutyKind::Place { axis, level, devices } => {
-                let a = job.layout.axis(*axis);
-                let (size, stride) = (read(a.size) as i64, read(a.stride) as i64);
+                let a = job.layout.named(*axis);
+                let innermost = a.fine.last().map_or(1, |f| read(job.layout.axis(*f).stride) as i64);
+                let (size, stride) = (read(a.size) as i64, innermost);
                 let d = errors::place(&a.name, size, stride, level, *devices, duty.span);
                 sink.error(match (job.layout.mesh_span, last_in_mesh(job, sources, &a.name)) {
                     (Some(mesh), Some(text)) if size <= *devices && devices % size == 0 => {
@@ -65,8 +86,16 @@ pub fn check_mesh(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, sink: &
                 sink.error(d);
                 sound = false;
             }
-            DutyKind::Division { .. } | DutyKind::Mesh => {}
+            DutyKind::Division { .. }
+            | DutyKind::Mesh
+            | DutyKind::Fold { .. }
+            | DutyKind::Nest(_)
+            // Where heads are copied was decided at this very point.
+            | DutyKind::Copies => {}
         }
+    }
+    if sound {
+        axes::idle(job, graph, sink);
     }
     sound
 }
@@ -135,13 +164,6 @@ pub fn check_sharding(
         let place = parameter.map(|p| p.span).or(in_mesh).unwrap_or(rule);
         let (data, extent) = (first.data, dims[0].1);
         let length = job.places.get("sequence").copied().filter(|_| data == Some(DataDim::Sequence));
-        // A key head on several ranks is right and not compiled yet.
-        let shared = |d: &(String, i64)| d.1 > 0 && product % d.1 == 0;
-        if first.groups.is_some() && dims.iter().all(shared) {
-            let what = format!("{} = {extent} heads on {product} ranks: each on several", dims[0].0);
-            sink.error(crate::eval::errors::not_supported(&what, place));
-            continue;
-        }
         sink.error(match length {
             Some(at) => errors::length(&dims[0].0, extent, &text.join(", "), product, at, rule),
             None => {
@@ -168,7 +190,7 @@ pub(super) fn sequence_axes<'a>(layout: &'a Layout, ops: &'a OpGraph) -> impl It
         }
         Action::Replicate { .. } => false,
     };
-    layout.rules.iter().filter(move |r| names(r)).flat_map(|r| r.axes.iter().copied())
+    layout.rules.iter().filter(move |r| names(r)).flat_map(|r| layout.fine(&r.axes))
 }
 
 /// Up to two values on each side of `at`.
@@ -180,15 +202,14 @@ fn around(list: &[i64], at: i64) -> Vec<i64> {
 
 fn mesh(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, span: Span) -> Diagnostic {
     let read = |id: expr::Id| graph.eval(&job.point, &[id])[0] as i64;
-    let names: Vec<_> = job.layout.axes.iter().map(|a| a.name.clone()).collect();
-    let sizes: Vec<i64> = job.layout.axes.iter().map(|a| read(a.size)).collect();
+    let names: Vec<_> = job.layout.mesh().map(|a| a.name.clone()).collect();
+    let sizes: Vec<i64> = job.layout.mesh().map(|a| read(a.size)).collect();
     let product: i64 = sizes.iter().fold(1, |a, b| a.saturating_mul(*b));
     let devices = job.cluster.devices;
     // One axis changed so that all devices are used: those that can be, the one written in the file first.
     let mut ways: Vec<(String, i64, Option<Span>)> = job
         .layout
-        .axes
-        .iter()
+        .mesh()
         .zip(&sizes)
         .filter_map(|(axis, n)| {
             let others = product / n.max(&1);

@@ -109,7 +109,7 @@ impl Metrics {
         for p in &job.parameters {
             layout.fields.insert(p.name.as_str().into(), symbol(p.input, &Unit::none()));
         }
-        for a in &job.layout.axes {
+        for a in &job.layout.named {
             layout.fields.insert(a.name.as_str().into(), symbol(a.size, &Unit::none()));
         }
         vars.push(("layout".into(), Value::Record(Rc::new(layout))));

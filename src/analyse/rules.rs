@@ -68,16 +68,19 @@ pub fn rules(
             }
             DutyKind::Mesh => (RuleKind::Mesh, format!("the mesh uses all {} devices", job.cluster.devices)),
             DutyKind::Place { axis, level, .. } => {
-                (RuleKind::Place, format!("`{}` lies inside a {level}", job.layout.axis(*axis).name))
+                (RuleKind::Place, format!("`{}` lies inside a {level}", job.layout.named(*axis).name))
             }
             DutyKind::Batch => (RuleKind::Batch, "the batch is a whole number of microbatches".into()),
+            DutyKind::Fold { .. } => (RuleKind::Mesh, "both sides of the fold have as many ranks".into()),
+            DutyKind::Nest(_) => (RuleKind::Mesh, "the two sides of the fold nest".into()),
+            DutyKind::Copies => (RuleKind::Division, "heads are copied along whole pieces of their axis".into()),
         };
         out.push(Rule { cond: duty.cond, kind, name, span: duty.span, sides: None });
     }
     for o in &sharded.obligations {
         let (name, span) = match &o.what {
             Broken::Indivisible { dim, axes, rule } => {
-                let axes: Vec<_> = axes.iter().map(|a| job.layout.axis(*a).name.as_str()).collect();
+                let axes = job.layout.names(axes);
                 (format!("`{}` divides over {}", job.ops.dim(*dim).name, axes.join(" · ")), *rule)
             }
             Broken::Other(_, text) => (text.clone(), o.span),

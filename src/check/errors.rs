@@ -28,6 +28,24 @@ pub(super) fn missing_fields(names: &[&str], of: &str, span: Span) -> Diagnostic
     Diagnostic::new(Code::FieldMissing, format!("{of} needs {noun} {list}"), span, format!("{list} {verb} missing"))
 }
 
+/// A word after `recompute` that is no form of it; what Megatron calls selective is offered.
+pub(super) fn recompute_form(name: &Name, item: Span) -> Diagnostic {
+    let d = Diagnostic::new(
+        Code::NameUnknown,
+        format!("`recompute` knows no `{}`", name.text),
+        name.span,
+        "not a form of `recompute`",
+    )
+    .note("the forms are `none`, `all`, a list of values, `ops(keep = […])` and `every(n)`");
+    if name.text != "selective" {
+        return d;
+    }
+    let text = "in **.attention.core { recompute all }";
+    d.note("with a fused attention kernel recomputing the core of attention saves little: the plan says how much")
+        .help(format!("what Megatron calls selective is `{text}`"))
+        .fix(format!("write `{text}`"), item, text, Applicability::Unsure)
+}
+
 pub(super) fn hides(name: &Name, outer: Option<Span>) -> Diagnostic {
     let d = Diagnostic::new(
         Code::NameTaken,

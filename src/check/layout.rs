@@ -158,9 +158,7 @@ impl<'p> Checker<'p, '_> {
                     self.item_block("reduce", block.as_ref());
                 }
                 ItemKind::Pad { to, .. } => self.whole(to, "`pad`"),
-                ItemKind::Recompute(e) => {
-                    self.infer_open(e);
-                }
+                ItemKind::Recompute(e) => self.recompute(item.span, e),
                 ItemKind::Pipeline { axes, block } => {
                     self.axis_refs(axes);
                     self.item_block("pipeline", block.as_ref());
@@ -201,6 +199,19 @@ impl<'p> Checker<'p, '_> {
                 _ => {}
             }
         }
+    }
+
+    /// A single word is one of two, or a parameter of the layout.
+    fn recompute(&mut self, item: crate::source::Span, e: &'p Expr) {
+        if let ExprKind::Path(path) = &e.kind
+            && let [name] = &path[..]
+            && !["none", "all"].contains(&name.text.as_str())
+            && self.scope.find(&name.text).is_none()
+        {
+            self.error(errors::recompute_form(name, item));
+            return;
+        }
+        self.infer_open(e);
     }
 
     /// Axes of a part are names in it.

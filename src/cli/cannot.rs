@@ -29,7 +29,7 @@ impl Places {
             (Where::Optimizer, field("optimizer")),
         ];
         list.extend(layout.mesh_span.map(|s| (Where::Mesh, s)));
-        list.extend(layout.axes.iter().map(|a| (Where::Axis(a.name.clone()), a.span)));
+        list.extend(layout.named.iter().map(|a| (Where::Axis(a.name.clone()), a.span)));
         let shard = layout.rules.iter().find(|r| match &r.action {
             Action::Shard { dims, .. } => {
                 dims.iter().any(|d| c.job.ops.dims.iter().any(|x| x.data.is_none() && x.name == *d))

@@ -222,7 +222,7 @@ fn named(changes: &[Change], c: &Compiled<'_>) -> String {
 }
 
 fn store_item(c: &Compiled<'_>) -> String {
-    let axes: Vec<_> = c.job.batch_axes.iter().map(|a| c.job.layout.axis(*a).name.as_str()).collect();
+    let axes = c.job.layout.names(&c.job.batch_axes);
     match &axes[..] {
         [one] => format!("store state over {one}"),
         _ => format!("store state over [{}]", axes.join(", ")),

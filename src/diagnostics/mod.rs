@@ -134,4 +134,12 @@ impl Diagnostic {
         self.fixes.push(Fix { title: title.into(), edits, applicability, effect: None });
         self
     }
+
+    /// Adds a fix of several replacements that belong together, to be offered and not applied unasked.
+    #[must_use]
+    pub fn edits(mut self, title: impl Into<String>, edits: Vec<(Span, String)>) -> Self {
+        let edits = edits.into_iter().map(|(span, text)| Edit { span, text }).collect();
+        self.fixes.push(Fix { title: title.into(), edits, applicability: Applicability::Unsure, effect: None });
+        self
+    }
 }

@@ -162,6 +162,15 @@ pub(super) fn model_requires(message: Option<&str>, cond: Span, at: Span) -> Dia
     if at == cond { d } else { d.label(cond, "the requirement") }
 }
 
+pub(super) fn whole_layout(what: &str, span: Span) -> Diagnostic {
+    let message = format!("`{what}` speaks of all devices and cannot stand in an `in`");
+    Diagnostic::new(Code::ItemMisplaced, message, span, "inside an `in`")
+}
+
+pub(super) fn too_many_axes(found: usize, span: Span) -> Diagnostic {
+    Diagnostic::over_limit("mesh axes after refinement", found, crate::limits::MESH_AXES, span)
+}
+
 pub(super) fn pipeline_axis(axis: &str, code: Code, span: Span, declared: Span) -> Diagnostic {
     let message = format!("`{axis}` is the axis of the pipeline and cannot split a tensor too");
     Diagnostic::new(code, message, span, format!("names `{axis}`"))

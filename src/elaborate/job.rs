@@ -11,9 +11,9 @@ use super::model;
 use super::numerics::Numerics;
 use crate::eval::{Choice, Domain, Env, Evaluator, Instance, Value, Wanted};
 use crate::expr::{self, Node};
-use crate::graph::{DataDim, OpGraph, ValueRole};
+use crate::graph::{DataDim, OpGraph, ValueRole, language_name};
 use crate::hir::{DeclId, Program};
-use crate::layout::{Action, AxisId, Class, Hold, Layout, Recompute, RecomputeWhat, Scope, Store};
+use crate::layout::{Action, AxisId, Class, Layout, NameId, Recompute, RecomputeWhat, Scope, Store};
 use crate::source::Span;
 use crate::syntax::ast::{self, Expr, ItemKind, Kind};
 use crate::units::{Base, Unit};
@@ -117,7 +117,7 @@ pub enum DutyKind {
     /// An axis lies inside one instance of a level.
     Place {
         /// The axis.
-        axis: AxisId,
+        axis: NameId,
         /// The level's name.
         level: String,
         /// Devices below one instance.
@@ -125,6 +125,17 @@ pub enum DutyKind {
     },
     /// The batch is a whole number of microbatches.
     Batch,
+    /// A fold has as many ranks on both sides.
+    Fold {
+        /// The folded axes.
+        from: Vec<NameId>,
+        /// What they are read as: names and sizes.
+        to: Vec<(String, expr::Id)>,
+    },
+    /// Strides on the two sides of a fold divide one another.
+    Nest(Box<layout::Strides>),
+    /// An axis is a multiple of the indices copied along it.
+    Copies,
 }
 
 /// A `require` or `expect` of the job or its layout.
@@ -294,7 +305,7 @@ impl<'p> Builder<'p, '_, '_> {
 
         let input = model::data_dims(&model);
         let batch_name = input.iter().find(|(_, d)| *d == DataDim::Batch).map(|(n, _)| n.clone());
-        let batch_axes = batch_name.map(|n| sharding_axes(&evaluated.layout, &n)).unwrap_or_default();
+        let batch_axes = batch_name.as_ref().map(|n| sharding_axes(&evaluated.layout, n)).unwrap_or_default();
         let mut evaluated = evaluated;
         let other = self.settings.items.contains(&AddedItem::OneForwardOneBackward);
         if let (true, Some(pipeline)) = (other, &mut evaluated.pipeline)
@@ -327,8 +338,18 @@ impl<'p> Builder<'p, '_, '_> {
             self.eval.sink.error(errors::loss_missing(&model.decl.name, model_span));
             return None;
         }
+        let grouped = ops.dims.iter().filter(|d| d.groups.is_some()).map(|d| (d.name.clone(), d.extent));
+        let grouped: Vec<_> = grouped.collect();
+        for (cond, span) in layout::copies(&mut evaluated.layout, &grouped, &mut self.eval) {
+            duties.push(Duty { cond, kind: DutyKind::Copies, span });
+        }
+        // An axis that copies cut has other fine axes now.
+        let batch_axes = batch_name.map(|n| sharding_axes(&evaluated.layout, &n)).unwrap_or_default();
+        if let (Some(item), Some(axis)) = (&mut evaluated.pipeline, evaluated.layout.pipeline) {
+            item.axis = axis;
+        }
         self.check_selectors(&evaluated.scopes, &ops);
-        self.check_recomputed_names(&evaluated.layout, &ops);
+        self.check_named_values(&evaluated.layout, &ops);
         for c in std::mem::take(&mut self.eval.conditions) {
             duties.push(Duty {
                 cond: c.cond,
@@ -431,17 +452,35 @@ impl<'p> Builder<'p, '_, '_> {
         }
     }
 
-    /// Each value named to be recomputed exists where it is named.
-    fn check_recomputed_names(&mut self, layout: &Layout, ops: &OpGraph) {
+    /// Each value named to be recomputed or stored exists where it is named, and so does each kind of operation.
+    fn check_named_values(&mut self, layout: &Layout, ops: &OpGraph) {
+        let path = |region: crate::graph::RegionId| &ops.regions[region.0 as usize].path;
+        let mut wanted: Vec<(&Scope, &str, Span)> = Vec::new();
         for r in &layout.recompute {
-            let RecomputeWhat::Values(names) = &r.what else { continue };
-            let there = |v: &&crate::graph::Value| r.scope.depth(&ops.regions[v.region.0 as usize].path).is_some();
+            match &r.what {
+                RecomputeWhat::Values(names) => wanted.extend(names.iter().map(|n| (&r.scope, n.as_str(), r.span))),
+                RecomputeWhat::Except(kinds) => {
+                    let there = ops.ops().filter(|(_, op)| r.scope.depth(path(op.region)).is_some());
+                    let mut known: Vec<_> = there.map(|(_, op)| language_name(&op.kind)).collect();
+                    known.sort_unstable();
+                    known.dedup();
+                    for kind in kinds.iter().filter(|k| !known.contains(&k.kind)) {
+                        self.eval.sink.error(errors::value_unknown(&kind.kind, r.span, &known));
+                    }
+                }
+                RecomputeWhat::None | RecomputeWhat::All | RecomputeWhat::Every(_) => {}
+            }
+        }
+        let stored = layout.stores.iter().filter(|s| s.class == Class::Param);
+        wanted.extend(stored.filter_map(|s| Some((&s.scope, s.tensor.as_deref()?, s.span))));
+        for (scope, name, span) in wanted {
+            let there = |v: &&crate::graph::Value| scope.depth(path(v.region)).is_some();
             let mut known: Vec<_> = ops.values.iter().filter(there).map(|v| v.name.clone()).collect();
             known.retain(|n| !n.is_empty());
             known.sort_unstable();
             known.dedup();
-            for name in names.iter().filter(|n| !known.contains(n)) {
-                self.eval.sink.error(errors::value_unknown(name, r.span, &known));
+            if !known.iter().any(|k| k == name) {
+                self.eval.sink.error(errors::value_unknown(name, span, &known));
             }
         }
     }
@@ -459,7 +498,7 @@ pub(super) fn divisors(n: i64) -> Vec<i64> {
 
 /// The axes whose first rule at the top of the layout gives them to `dim`.
 fn sharding_axes(layout: &Layout, dim: &str) -> Vec<AxisId> {
-    let takes = |axis: &AxisId| {
+    let takes = |axis: &NameId| {
         let first = layout.rules.iter().filter(|r| r.scope.is_everywhere()).find(|r| {
             r.axes.contains(axis)
                 && match &r.action {
@@ -471,22 +510,17 @@ fn sharding_axes(layout: &Layout, dim: &str) -> Vec<AxisId> {
         });
         first.is_some_and(|r| matches!(r.action, Action::Shard { .. }))
     };
-    layout.axis_ids().filter(takes).collect()
+    let names: Vec<_> = (0..layout.named.len() as u16).map(NameId).filter(takes).collect();
+    layout.fine(&names)
 }
 
 /// Adds the items that are being tried.
 fn add_items(layout: &mut Layout, items: &[AddedItem], batch_axes: &[AxisId], span: Span) {
     for item in items {
         match item {
-            AddedItem::StoreState => layout.stores.push(Store {
-                scope: Scope::default(),
-                class: Class::State,
-                axes: batch_axes.to_vec(),
-                hold: Hold::Layer,
-                keep_gathered: false,
-                prefetch: 1,
-                span,
-            }),
+            AddedItem::StoreState => {
+                layout.stores.push(Store::new(Scope::default(), Class::State, batch_axes.to_vec(), span));
+            }
             AddedItem::RecomputeAll => {
                 layout.recompute.retain(|r| !r.scope.is_everywhere());
                 layout.recompute.push(Recompute { scope: Scope::default(), what: RecomputeWhat::All, span });

@@ -1,7 +1,10 @@
 //! A layout's items, evaluated: the mesh and everything that speaks of its axes.
 
+mod fold;
 mod items;
 mod mesh;
+
+pub(super) use fold::copies;
 
 use super::cluster::Cluster;
 use super::errors;
@@ -10,7 +13,7 @@ use super::job::{Duty, DutyKind, Parameter, Settings};
 use crate::diagnostics::{Applicability, Code};
 use crate::eval::{Domain, Env, Evaluator, Given, Hole, Instance, Num, Quantity, Truth, Value, Wanted, type_wanted};
 use crate::expr::{self, Input};
-use crate::layout::{Action, AxisId, Layout, Scope, Selector, SelectorPart};
+use crate::layout::{Action, AttentionMethod, AxisId, Layout, NameId, Scope, Selector, SelectorPart};
 use crate::source::Span;
 use crate::syntax::ast::{self, AxisRef, Body, Expr, ExprKind, ItemKind, ParamKind};
 use crate::units::Unit;
@@ -28,7 +31,7 @@ pub struct PipelineItem<'p> {
     /// How units become chunks.
     pub split: Split,
     /// Axes over which a message is cut in slices, sent apart and gathered inside the node.
-    pub scatter_gather: Vec<AxisId>,
+    pub scatter_gather: Vec<NameId>,
     /// Whether their ranks have messages of their own and send them in turns, each one's slices over the links of all.
     pub in_turns: bool,
     /// The `split` field, or the item.
@@ -62,14 +65,37 @@ pub(super) struct Evaluated<'p> {
     pub(super) scopes: Vec<(Scope, Span)>,
 }
 
+/// Two readings of the same ranks whose strides have to divide one another.
+#[derive(Clone, Debug)]
+pub struct Strides {
+    /// The folded axes.
+    pub from: Vec<NameId>,
+    /// The axes they are read as: name, size, and where the name is written.
+    pub to: Vec<(String, expr::Id, Span)>,
+    /// The one of `to` whose size would change.
+    pub changed: usize,
+    /// The one of `to` that steps by `stride`.
+    pub begins: usize,
+    /// Its stride among the folded ranks.
+    pub stride: expr::Id,
+    /// The folded axis it begins in.
+    pub mesh_axis: NameId,
+    /// What that one steps by, or the part of it where others cut it.
+    pub mesh_stride: expr::Id,
+}
+
 struct Builder<'p, 'e, 's, 'j> {
     eval: &'e mut Evaluator<'p, 's>,
     duties: &'j mut Vec<Duty>,
     layout: Layout,
     /// `axis data = [dp, cp]`.
-    products: Vec<(String, Vec<AxisId>)>,
+    products: Vec<(String, Vec<NameId>)>,
+    /// How many `fold`s were evaluated.
+    folded: u16,
     devices: i64,
     scopes: Vec<(Scope, Span)>,
+    /// Regions an `overlap` hides behind.
+    overlap_regions: Vec<(Selector, Span)>,
     /// Where arguments of the layout are given.
     given: IndexMap<SmolStr, Span>,
     /// Whether the layout is the library's.
@@ -101,8 +127,10 @@ pub(super) fn evaluate<'p>(
         duties,
         layout: Layout::default(),
         products: Vec::new(),
+        folded: 0,
         devices: cluster.devices,
         scopes: Vec::new(),
+        overlap_regions: Vec::new(),
         given: instance.args.iter().map(|(name, (_, span))| (name.clone(), *span)).collect(),
         library,
         used_at: instance.span,
@@ -130,7 +158,7 @@ pub(super) fn evaluate<'p>(
     b.mesh(&items, &decl.name)?;
     // Elsewhere than in an axis position, an axis is its size.
     let sizes: Vec<_> =
-        b.layout.axes.iter().map(|a| (SmolStr::from(a.name.as_str()), Value::sym(a.size, Unit::none()))).collect();
+        b.layout.named.iter().map(|a| (SmolStr::from(a.name.as_str()), Value::sym(a.size, Unit::none()))).collect();
     let items: Vec<_> = items
         .into_iter()
         .map(|flat| {
@@ -144,7 +172,9 @@ pub(super) fn evaluate<'p>(
     if !b.check_pipeline_axis() {
         return None;
     }
-    let (layout, scopes) = (b.layout, b.scopes);
+    let (layout, mut scopes) = (b.layout, b.scopes);
+    let regions = b.overlap_regions.into_iter();
+    scopes.extend(regions.map(|(selector, span)| (Scope { nested: vec![vec![selector]] }, span)));
     Some(Evaluated { layout, pipeline, requires, name: decl.name.text.to_string(), scopes })
 }
 
@@ -328,20 +358,26 @@ impl<'p> Builder<'p, '_, '_, '_> {
         out
     }
 
-    /// The axes a list of references names; products are written out.
+    /// The fine axes a list of references names, in mesh order.
     fn axes(&mut self, refs: &[AxisRef]) -> Option<Vec<AxisId>> {
+        let names = self.names(refs)?;
+        Some(self.layout.fine(&names))
+    }
+
+    /// The axes a list of references names; products are written out.
+    fn names(&mut self, refs: &[AxisRef]) -> Option<Vec<NameId>> {
         let mut out = Vec::new();
         for r in refs {
             if let Some(part) = &r.part {
                 self.eval.sink.error(errors::not_supported("parts of a model", part.span));
                 return None;
             }
-            if let Some(i) = self.layout.axes.iter().position(|a| a.name == *r.name.text) {
-                out.push(AxisId(i as u16));
+            if let Some(id) = self.layout.find_axis(&r.name.text) {
+                out.push(id);
             } else if let Some((_, list)) = self.products.iter().find(|(n, _)| *n == *r.name.text) {
                 out.extend(list.iter().copied());
             } else {
-                let known: Vec<_> = self.layout.axes.iter().map(|a| a.name.clone()).collect();
+                let known: Vec<_> = self.layout.named.iter().map(|a| a.name.clone()).collect();
                 self.eval.sink.error(errors::unknown_axis(&r.name, &known, self.layout.mesh_span));
                 return None;
             }
@@ -355,7 +391,10 @@ impl<'p> Builder<'p, '_, '_, '_> {
     fn check_pipeline_axis(&mut self) -> bool {
         let Some(axis) = self.layout.pipeline else { return true };
         let layout = &self.layout;
-        let shards = layout.rules.iter().filter(|r| r.axes.contains(&axis) && matches!(r.action, Action::Shard { .. }));
+        let shards = layout
+            .rules
+            .iter()
+            .filter(|r| layout.fine(&r.axes).contains(&axis) && matches!(r.action, Action::Shard { .. }));
         let shards = shards.map(|r| (r.span, Code::ShardConflict));
         let stores = layout.stores.iter().filter(|s| s.axes.contains(&axis)).map(|s| (s.span, Code::StoreConflict));
         let via = layout.attention.iter().filter(|v| v.axes.contains(&axis)).map(|v| (v.span, Code::ShardConflict));
@@ -377,19 +416,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
         for selectors in &flat.scopes {
             let mut list = Vec::new();
             for s in *selectors {
-                let mut parts = Vec::new();
-                for p in &s.parts {
-                    match p {
-                        ast::SelectorPart::Name(name, None) => parts.push(SelectorPart::Name(name.text.to_string())),
-                        ast::SelectorPart::One => parts.push(SelectorPart::One),
-                        ast::SelectorPart::Any => parts.push(SelectorPart::Any),
-                        ast::SelectorPart::Name(name, Some(_)) => {
-                            self.eval.sink.error(errors::not_supported("selecting single iterations", name.span));
-                            return None;
-                        }
-                    }
-                }
-                list.push(Selector { parts });
+                list.push(selector(self.eval, s)?);
             }
             nested.push(list);
         }
@@ -423,4 +450,33 @@ fn nearest(list: &[i64], v: i128) -> Vec<i64> {
     let below = list.iter().filter(|x| i128::from(**x) < v).max();
     let above = list.iter().filter(|x| i128::from(**x) > v).min();
     below.into_iter().chain(above).copied().collect()
+}
+
+/// A selector as the layout holds it.
+fn selector(eval: &mut Evaluator<'_, '_>, s: &ast::Selector) -> Option<Selector> {
+    let mut parts = Vec::new();
+    for p in &s.parts {
+        match p {
+            ast::SelectorPart::Name(name, None) => parts.push(SelectorPart::Name(name.text.to_string())),
+            ast::SelectorPart::One => parts.push(SelectorPart::One),
+            ast::SelectorPart::Any => parts.push(SelectorPart::Any),
+            ast::SelectorPart::Name(name, Some(_)) => {
+                eval.sink.error(errors::not_supported("selecting single iterations", name.span));
+                return None;
+            }
+        }
+    }
+    Some(Selector { parts })
+}
+
+/// The fine axes that may split `dim`, in mesh order: of the rules that name it, and of attention that trades heads.
+pub(super) fn axes_given_to(layout: &Layout, dim: &str) -> Vec<AxisId> {
+    let named =
+        |r: &&crate::layout::Rule| matches!(&r.action, Action::Shard { dims, .. } if dims.iter().any(|d| d == dim));
+    let ruled = layout.rules.iter().filter(named).flat_map(|r| layout.fine(&r.axes));
+    let traded = layout.attention.iter().filter(|v| v.method == AttentionMethod::AllToAll);
+    let mut all: Vec<_> = ruled.chain(traded.flat_map(|v| v.axes.iter().copied())).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }

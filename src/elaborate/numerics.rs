@@ -117,7 +117,7 @@ impl<'p> Numerics<'p> {
 }
 
 impl<'p> Dtype<'p> {
-    fn new(record: &Rc<Record<'p>>) -> Self {
+    pub(super) fn new(record: &Rc<Record<'p>>) -> Self {
         let field = |name| record.fields.get(name).and_then(Value::as_f64).unwrap_or(0.0);
         let block = field("block");
         let scale = if block > 0.0 { field("scale_bits") / block } else { 0.0 };

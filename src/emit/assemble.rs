@@ -232,7 +232,7 @@ pub(super) fn role(c: &Compiled<'_>, axis: AxisId) -> AxisRole {
         return AxisRole::Data;
     }
     let data = |name: &String| c.job.ops.dims.iter().any(|d| d.data.is_some() && d.name == *name);
-    let rules = layout.rules.iter().filter(|r| r.axes.contains(&axis));
+    let rules = layout.rules.iter().filter(|r| layout.fine(&r.axes).contains(&axis));
     let mut role = AxisRole::Idle;
     for rule in rules {
         if let Action::Shard { dims, .. } = &rule.action {
@@ -249,21 +249,21 @@ pub(super) fn role(c: &Compiled<'_>, axis: AxisId) -> AxisRole {
 
 fn layout(c: &Compiled<'_>, sources: &Sources, levels: &[String]) -> LayoutInfo {
     let l = &c.job.layout;
-    let name = |a: &AxisId| l.axis(*a).name.clone();
+    // Of a mesh axis that is cut, the outermost factor reaches furthest and the innermost steps least.
     let axes: Vec<AxisInfo> = l
-        .axis_ids()
+        .mesh()
         .map(|a| AxisInfo {
-            name: name(&a),
-            size: c.value(l.axis(a).size) as u64,
-            stride: c.value(l.axis(a).stride) as u64,
-            role: role(c, a),
-            level: levels[a.0 as usize].clone(),
+            name: a.name.clone(),
+            size: c.value(a.size) as u64,
+            stride: a.fine.last().map_or(1, |f| c.value(l.axis(*f).stride) as u64),
+            role: a.fine.first().map_or(AxisRole::Idle, |f| role(c, *f)),
+            level: a.fine.first().map(|f| levels[f.0 as usize].clone()).unwrap_or_default(),
         })
         .collect();
     let sequence_parallel = l.rules.iter().any(|r| match &r.action {
         Action::Shard { otherwise, .. } => {
             !otherwise.is_empty()
-                && r.axes.iter().any(|a| role(c, *a) == AxisRole::Tensor && c.value(l.axis(*a).size) > 1.0)
+                && l.fine(&r.axes).iter().any(|a| role(c, *a) == AxisRole::Tensor && c.value(l.axis(*a).size) > 1.0)
         }
         Action::Replicate { .. } => false,
     });
@@ -276,7 +276,8 @@ fn layout(c: &Compiled<'_>, sources: &Sources, levels: &[String]) -> LayoutInfo 
     let mut stored: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
     for s in &l.stores {
         // An axis of one rank splits nothing.
-        let over: Vec<_> = s.axes.iter().filter(|a| c.value(l.axis(**a).size) > 1.0).map(name).collect();
+        let over: Vec<_> = s.axes.iter().copied().filter(|a| c.value(l.axis(*a).size) > 1.0).collect();
+        let over = l.names(&over);
         if !over.is_empty() {
             stored.insert(s.class.name(), over);
         }
@@ -344,7 +345,7 @@ fn part(c: &Compiled<'_>, r: &crate::layout::Recompute) -> Option<RecomputePart>
             };
             in_layer.into_iter().all(|(_, op)| agrees(op)).then_some(RecomputePart::Norms)
         }
-        RecomputeWhat::None => None,
+        RecomputeWhat::None | RecomputeWhat::Except(_) | RecomputeWhat::Every(_) => None,
     }
 }
 
@@ -364,6 +365,14 @@ fn other_text(r: &crate::layout::Recompute) -> String {
         RecomputeWhat::None => "none".into(),
         RecomputeWhat::All => "all".into(),
         RecomputeWhat::Values(names) => format!("[{}]", names.join(", ")),
+        RecomputeWhat::Except(kinds) => {
+            let one = |k: &crate::layout::KeptKind| match k.every {
+                1 => k.kind.clone(),
+                n => format!("{}.every({n})", k.kind),
+            };
+            format!("ops(keep = [{}])", kinds.iter().map(one).collect::<Vec<_>>().join(", "))
+        }
+        RecomputeWhat::Every(n) => format!("every({n})"),
     };
     if r.scope.is_everywhere() { what } else { format!("{what} in {}", r.scope.text()) }
 }

@@ -78,6 +78,14 @@ fn call(graph: &OpGraph, id: OpId) -> String {
     format!("{}({})", op_name(&op.kind), operands.join(", "))
 }
 
+/// The operator as a layout calls it: a contraction is `matmul`.
+pub fn language_name(kind: &OpKind) -> String {
+    match op_name(kind) {
+        name if name == "contract" => "matmul".into(),
+        name => name,
+    }
+}
+
 fn op_name(kind: &OpKind) -> String {
     match kind {
         OpKind::Contract { .. } => "contract".into(),

@@ -1,28 +1,15 @@
 //! An evaluated layout: mesh, rules, storage, pipeline. Sizes are nodes of the expression graph.
 
+mod axes;
 mod selector;
+mod storage;
 
+pub use axes::{Axis, AxisId, NameId, NamedAxis, Side};
 pub use selector::{PathPart, Scope, Selector, SelectorPart};
+pub use storage::{Bucket, Format, Hold, Reduce, Store, Tier, Update};
 
 use crate::expr;
 use crate::source::Span;
-
-/// A mesh axis, by position in [`Layout::axes`]; outermost first.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct AxisId(pub u16);
-
-/// A mesh axis.
-#[derive(Clone, Debug)]
-pub struct Axis {
-    /// Its name.
-    pub name: String,
-    /// How many ranks.
-    pub size: expr::Id,
-    /// Product of the sizes of the faster axes.
-    pub stride: expr::Id,
-    /// Where it is declared.
-    pub span: Span,
-}
 
 /// What a rule speaks of.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -61,7 +48,7 @@ pub struct Rule {
     /// The regions it holds in.
     pub scope: Scope,
     /// The axes it decides, each on its own.
-    pub axes: Vec<AxisId>,
+    pub axes: Vec<NameId>,
     /// What it does.
     pub action: Action,
     /// The item.
@@ -87,36 +74,6 @@ pub enum Action {
     },
 }
 
-/// A `store` item: how a class rests between uses.
-#[derive(Clone, Debug)]
-pub struct Store {
-    /// The regions it holds in.
-    pub scope: Scope,
-    /// The class.
-    pub class: Class,
-    /// The axes it is split over at rest.
-    pub axes: Vec<AxisId>,
-    /// How long a gathered parameter lives.
-    pub hold: Hold,
-    /// `keep = gathered`: activations gathered in the forward stay for the backward.
-    pub keep_gathered: bool,
-    /// Buckets fetched ahead.
-    pub prefetch: i64,
-    /// The item.
-    pub span: Span,
-}
-
-/// How long a gathered parameter lives.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Hold {
-    /// Freed after use, gathered again for the backward.
-    Layer,
-    /// Until the backward of its microbatch.
-    Microbatch,
-    /// Gathered once a step.
-    Step,
-}
-
 /// A `recompute` item.
 #[derive(Clone, Debug)]
 pub struct Recompute {
@@ -137,11 +94,26 @@ pub enum RecomputeWhat {
     All,
     /// The values of these names.
     Values(Vec<String>),
+    /// All but the results of these kinds of operation.
+    Except(Vec<KeptKind>),
+    /// All but what enters each n-th iteration.
+    Every(i64),
+}
+
+/// `matmul`, `matmul.every(2)` in `ops(keep = […])`: results that are saved.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeptKind {
+    /// The kind, as the language calls the operator; `matmul` is any product.
+    pub kind: String,
+    /// Every so many in program order.
+    pub every: i64,
 }
 
 /// An `overlap` item.
 #[derive(Clone, Debug)]
 pub struct Overlap {
+    /// The regions whose communication it speaks of.
+    pub scope: Scope,
     /// What may hide.
     pub comm: Comm,
     /// Over these axes; none means all.
@@ -167,6 +139,14 @@ pub enum Comm {
     P2p,
     /// Reshards of activations.
     Reshard,
+    /// Tokens sent to their experts.
+    Dispatch,
+    /// Results of experts sent back.
+    Combine,
+    /// What comes from the host or from drives.
+    Fetch,
+    /// What goes there.
+    Evict,
 }
 
 impl Comm {
@@ -177,6 +157,10 @@ impl Comm {
             Self::Reduce => "reduce",
             Self::P2p => "p2p",
             Self::Reshard => "reshard",
+            Self::Dispatch => "dispatch",
+            Self::Combine => "combine",
+            Self::Fetch => "fetch",
+            Self::Evict => "evict",
         }
     }
 }
@@ -196,20 +180,9 @@ pub struct Pad {
 #[derive(Clone, Debug)]
 pub struct Place {
     /// The axes.
-    pub axes: Vec<AxisId>,
+    pub axes: Vec<NameId>,
     /// The cluster level their groups must lie in, by position (innermost first).
     pub level: usize,
-    /// The item.
-    pub span: Span,
-}
-
-/// A `reduce` item.
-#[derive(Clone, Debug)]
-pub struct Reduce {
-    /// The axes it speaks for.
-    pub axes: Vec<AxisId>,
-    /// At each microbatch, or at the last; `None` follows the stores.
-    pub each_microbatch: Option<bool>,
     /// The item.
     pub span: Span,
 }
@@ -219,6 +192,8 @@ pub struct Reduce {
 pub struct AttentionVia {
     /// The axes.
     pub axes: Vec<AxisId>,
+    /// The regions it holds in.
+    pub scope: Scope,
     /// How keys and values meet queries.
     pub method: AttentionMethod,
     /// Whether each rank takes two blocks of the sequence, one from each end.
@@ -241,8 +216,13 @@ pub enum AttentionMethod {
 /// A layout with its sizes as expressions.
 #[derive(Clone, Default, Debug)]
 pub struct Layout {
-    /// Mesh axes, outermost first: the last is fastest.
+    /// Fine axes, outermost first: the last is fastest.
     pub axes: Vec<Axis>,
+    /// The axes users name: those of the mesh, then folded ones.
+    pub named: Vec<NamedAxis>,
+    /// Fine axes along which a grouped dimension, such as key heads, is copied and not split: there are more ranks
+    /// than indices.
+    pub copies: Vec<(String, AxisId)>,
     /// `shard` and `replicate`, in text order.
     pub rules: Vec<Rule>,
     /// `store`, one entry for each class named.
@@ -259,20 +239,12 @@ pub struct Layout {
     pub reduces: Vec<Reduce>,
     /// `attention over … via …`.
     pub attention: Vec<AttentionVia>,
+    /// `update`, if there is one.
+    pub update: Option<Update>,
+    /// What is right and not priced yet: what it is, and where. Commands that price refuse it.
+    pub later: Vec<(String, Span)>,
     /// The axis of the pipeline, if there is one.
     pub pipeline: Option<AxisId>,
     /// The `mesh` item.
     pub mesh_span: Option<Span>,
-}
-
-impl Layout {
-    /// The axis `id` names.
-    pub fn axis(&self, id: AxisId) -> &Axis {
-        &self.axes[id.0 as usize]
-    }
-
-    /// Every axis.
-    pub fn axis_ids(&self) -> impl Iterator<Item = AxisId> + use<> {
-        (0..self.axes.len() as u16).map(AxisId)
-    }
 }

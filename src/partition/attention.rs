@@ -5,7 +5,8 @@ use super::errors;
 use super::placement::AxisUse::{self, Partial, Split, Whole};
 use super::plan::Planner;
 use crate::graph::{Attention, Op};
-use crate::layout::{AttentionMethod, AxisId, Layout};
+use crate::layout::{Action, AttentionMethod, AxisId, Layout, PathPart};
+use crate::source::Span;
 
 /// What `axis` does to q, k, v and the result.
 pub(super) fn axis(planner: &mut Planner<'_>, op: &Op, a: &Attention, axis: AxisId) -> (Vec<AxisUse>, AxisUse) {
@@ -50,30 +51,50 @@ fn sequence(planner: &mut Planner<'_>, op: &Op, a: &Attention, axis: AxisId) -> 
         // Every query meets every key of the other side.
         return (vec![s, Whole, Whole], s);
     }
-    match method(planner.layout, axis) {
+    let path = &planner.graph.regions[op.region.0 as usize].path;
+    match method(planner.layout, path, axis) {
         Some(AttentionMethod::Ring) => (vec![s, s, s], s),
         Some(AttentionMethod::AllGather) => (vec![s, Whole, Whole], s),
         Some(AttentionMethod::AllToAll) => {
-            let (heads, keys) = (Split(a.heads), Split(a.kv_heads));
+            let heads = Split(a.heads);
+            let keys = &planner.graph.dim(a.kv_heads).name;
+            let keys = if planner.layout.copied(keys, axis) { Whole } else { Split(a.kv_heads) };
             (vec![heads, keys, keys], heads)
         }
         None => {
             let seq = &planner.graph.dim(a.sequence).name;
-            let name = &planner.layout.axis(axis).name;
+            let name = planner.layout.mesh_name(axis);
             let rule = planner.ruled.reasons.get(&(a.sequence, axis)).copied();
-            planner.sink.error(errors::attention_method(op.span, seq, name, rule));
+            let meant = rule.and_then(|rule| sequence_parallel(planner.layout, rule, axis));
+            planner.sink.error(errors::attention_method(op.span, seq, name, rule, meant));
             (vec![s, Whole, Whole], s)
         }
     }
 }
 
-/// The method given for `axis`; later text wins.
-pub(super) fn method(layout: &Layout, axis: AxisId) -> Option<AttentionMethod> {
-    layout.attention.iter().rev().find(|v| v.axes.contains(&axis)).map(|v| v.method)
+/// A later rule of the same scope that gives `axis` to other dimensions, where `rule` gives it to the sequence alone: the
+/// sequence was meant for what has none of these.
+fn sequence_parallel(layout: &Layout, rule: Span, axis: AxisId) -> Option<Span> {
+    let at = layout.rules.iter().position(|r| r.span == rule)?;
+    let first = &layout.rules[at];
+    let alone =
+        matches!(&first.action, Action::Shard { dims, otherwise, .. } if dims.len() == 1 && otherwise.is_empty());
+    let later = layout.rules[at + 1..].iter().find(|r| {
+        let bare = matches!(&r.action, Action::Shard { otherwise, .. } if otherwise.is_empty());
+        bare && r.scope == first.scope && layout.fine(&r.axes).contains(&axis)
+    });
+    later.filter(|_| alone && first.axes.len() == 1).map(|r| r.span)
+}
+
+/// The method given for `axis` in a region: innermost scope first, then later text.
+pub(super) fn method(layout: &Layout, path: &[PathPart], axis: AxisId) -> Option<AttentionMethod> {
+    let speaking = layout.attention.iter().enumerate().filter(|(_, v)| v.axes.contains(&axis));
+    let reach = speaking.filter_map(|(i, v)| Some((v.scope.depth(path)?, i, v.method)));
+    reach.max_by_key(|(depth, i, _)| (*depth, *i)).map(|(_, _, method)| method)
 }
 
 /// The axes over which keys and values placed as `keys` go round.
-pub(super) fn ring_axes(layout: &Layout, a: &Attention, keys: &Placement) -> Vec<AxisId> {
+pub(super) fn ring_axes(layout: &Layout, path: &[PathPart], a: &Attention, keys: &Placement) -> Vec<AxisId> {
     let axes = keys.axes_of(a.sequence).iter().copied();
-    axes.filter(|x| method(layout, *x) == Some(AttentionMethod::Ring)).collect()
+    axes.filter(|x| method(layout, path, *x) == Some(AttentionMethod::Ring)).collect()
 }

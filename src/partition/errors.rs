@@ -19,23 +19,6 @@ pub(super) fn rule_idle(rule: Span, dims: &[String], known: &[&str]) -> Diagnost
     }
 }
 
-/// A mesh axis nothing speaks of.
-///
-/// `meant` is an item that would use it, and the mesh it would stand below.
-pub(super) fn axis_idle(axis: Span, name: &str, meant: Option<(String, Span)>) -> Diagnostic {
-    let message = format!("mesh axis `{name}` does nothing: nothing is split over it");
-    let d = Diagnostic::new(Code::AxisIdle, message, axis, "named by no `shard`, `store` or `pipeline`");
-    match meant {
-        Some((item, mesh)) => d.help(format!("`{item}` uses it")).fix(
-            format!("add `{item}`"),
-            Span { start: mesh.end, ..mesh },
-            format!("\n  {item}"),
-            Applicability::Unsure,
-        ),
-        None => d,
-    }
-}
-
 /// What [`shard_conflict`] tells.
 pub(super) struct Conflict {
     /// The parameter, described.
@@ -82,22 +65,86 @@ pub(super) fn shard_conflict(c: &Conflict) -> Diagnostic {
     }
 }
 
-/// A class is stored over an axis its use is already split over.
-pub(super) fn store_conflict(store: Span, axis: &str, param: &str, dim: &str, rule: Option<Span>) -> Diagnostic {
-    let message = format!("`{param}` is already split over `{axis}` in use");
-    let mut d = Diagnostic::new(Code::StoreConflict, message, store, "stored over it again");
-    if let Some(rule) = rule {
-        d = d.label(rule, format!("`{axis}` splits `{dim}` here"));
-    }
-    d.help(format!("leave `{axis}` out of this `store`, or give these parameters a `store` of their own inside `in`"))
+/// Two rules of one scope give a parameter axes with ranks in common: `names` are the axis given first and this one.
+pub(super) fn same_ranks(rule: Span, earlier: Span, (first, this): (&str, &str), dim: &str, param: &str) -> Diagnostic {
+    let message = format!("`{this}` and `{first}` are partly the same ranks, and `{param}` cannot use them twice");
+    Diagnostic::new(Code::ShardConflict, message, rule, format!("gives `{dim}` to `{this}`"))
+        .label(earlier, format!("gives `{first}` away first"))
+        .note(format!("a fold reads the ranks of `{first}` from those of `{this}`, or the other way round"))
+        .fix("leave this rule out", rule, "", Applicability::Unsure)
 }
 
-/// Attention over a sharded sequence without a method.
-pub(super) fn attention_method(op: Span, seq: &str, axis: &str, rule: Option<Span>) -> Diagnostic {
+/// What [`store_conflict`] tells.
+pub(super) struct StoreConflict {
+    /// The `store` item.
+    pub(super) store: Span,
+    /// The axis it names.
+    pub(super) axis: String,
+    /// The axis the parameter's use is split over, where it has another name.
+    pub(super) part: Option<String>,
+    /// The parameter, described.
+    pub(super) param: String,
+    /// The dimension that is split.
+    pub(super) dim: String,
+    /// The rule that splits it, and its scope, if it stands in one.
+    pub(super) rule: Option<(Span, Option<String>)>,
+    /// The classes that are stored.
+    pub(super) classes: Vec<String>,
+    /// The axis that is what is left of `axis`.
+    pub(super) left: Option<String>,
+}
+
+/// A class is stored over an axis its use is already split over.
+pub(super) fn store_conflict(c: &StoreConflict) -> Diagnostic {
+    let split = match &c.part {
+        Some(part) => format!("`{part}`, part of `{}`,", c.axis),
+        None => format!("`{}`", c.axis),
+    };
+    let message = format!("`{}` is already split over {split} in use", c.param);
+    let mut d = Diagnostic::new(Code::StoreConflict, message, c.store, "stored over it again");
+    if let Some((rule, _)) = &c.rule {
+        d = d.label(*rule, format!("`{}` splits `{}` here", c.part.as_ref().unwrap_or(&c.axis), c.dim));
+    }
+    match (&c.left, &c.rule) {
+        (Some(left), Some((rule, Some(scope)))) => {
+            let classes = match &c.classes[..] {
+                [one] => one.clone(),
+                many => format!("[{}]", many.join(", ")),
+            };
+            let item = format!("store {classes} over {left}");
+            d.note(format!("what is left of `{}` for these parameters is `{left}`", c.axis))
+                .help(format!("add `{item}` to `in {scope}`"))
+                .fix(
+                    format!("add `{item}`"),
+                    Span { start: rule.end, ..*rule },
+                    format!("\n    {item}"),
+                    Applicability::Unsure,
+                )
+        }
+        _ => d.help(format!(
+            "leave `{}` out of this `store`, or give these parameters a `store` of their own inside `in`",
+            c.axis
+        )),
+    }
+}
+
+/// Attention over a sharded sequence without a method. `meant`: the rule an `else` was meant for.
+pub(super) fn attention_method(op: Span, seq: &str, axis: &str, rule: Option<Span>, meant: Option<Span>) -> Diagnostic {
     let message = format!("attention needs all of `{seq}`, and `{axis}` splits it");
     let item = format!("attention over {axis} via ring(zigzag)");
     let help = format!("add `{item}`");
     match rule {
+        Some(rule) if meant.is_some() => {
+            let d = Diagnostic::new(Code::AttentionMethod, message, rule, format!("`{axis}` splits `{seq}` here"))
+                .label(op, "each query meets every key")
+                .note("the first rule that applies decides an axis, so this one decides for queries and keys too")
+                .help(format!(
+                    "`else {seq}` gives `{axis}` to `{seq}` where a tensor has none of the dimensions before it"
+                ));
+            let end = meant.map(|m| Span { start: m.end, ..m });
+            let edits = std::iter::once((rule, String::new())).chain(end.map(|e| (e, format!(" else {seq}"))));
+            d.edits(format!("write `else {seq}` behind the rule of the weights"), edits.collect())
+        }
         Some(rule) => Diagnostic::new(Code::AttentionMethod, message, rule, format!("`{axis}` splits `{seq}` here"))
             .label(op, "each query meets every key")
             .fix(help, Span { start: rule.end, ..rule }, format!("\n  {item}"), Applicability::Unsure),

@@ -114,13 +114,15 @@ impl Builder<'_> {
         let [_, k, v, ..] = &needs[..] else { return after };
         let inputs = self.graph.flow[id].inputs.clone();
         let mut last = after;
-        for axis in attention::ring_axes(self.layout, a, k) {
+        let path = &self.graph.regions[self.graph.flow[id].region.0 as usize].path;
+        let axes = attention::ring_axes(self.layout, path, a, k);
+        if !axes.is_empty() {
             let both = [self.sizes.wire(inputs[1], k), self.sizes.wire(inputs[2], v)];
             let block = self.sizes.exprs.sum(both);
-            let bytes = self.rounds(axis, block, times);
+            let bytes = self.rounds(&axes, block, times);
             let what = Collective {
                 kind: CollectiveKind::Permute,
-                axes: std::iter::once(axis).collect(),
+                axes: axes.into(),
                 bytes,
                 value: inputs[1],
                 purpose: Purpose::Reshard,
@@ -134,8 +136,8 @@ impl Builder<'_> {
     }
 
     /// `block` bytes passed on (ranks − 1) times, `times` over.
-    fn rounds(&mut self, axis: AxisId, block: expr::Id, times: i64) -> expr::Id {
-        let ranks = self.layout.axis(axis).size;
+    fn rounds(&mut self, axes: &[AxisId], block: expr::Id, times: i64) -> expr::Id {
+        let ranks = self.sizes.group(axes);
         let one = self.sizes.exprs.int(1);
         let rounds = self.sizes.exprs.put(Node::Sub(ranks, one));
         let times = self.sizes.exprs.int(times);

@@ -87,7 +87,7 @@ impl Placement {
 
     /// Text such as `B:dp S:cp,tp +tp`, dimensions in the value's order; `whole` where no axis does anything.
     pub fn text(&self, value: ValueId, graph: &OpGraph, layout: &Layout) -> String {
-        let names = |axes: &[AxisId]| axes.iter().map(|a| layout.axis(*a).name.as_str()).collect::<Vec<_>>().join(",");
+        let names = |axes: &[AxisId]| layout.names(axes).join(",");
         let dims = graph.value(value).dims.iter().filter(|d| !self.axes_of(**d).is_empty());
         let mut parts: Vec<_> = dims.map(|d| format!("{}:{}", graph.dim(*d).name, names(self.axes_of(*d)))).collect();
         if !self.partial.is_empty() {

@@ -137,7 +137,7 @@ pub(super) struct Planner<'a> {
     uses: Vec<Vec<(OpId, usize)>>,
     rest: Vec<Placement>,
     /// Rules, by their axis, whose conflict was reported: one mistake is one diagnostic.
-    told: Vec<(Option<Span>, AxisId)>,
+    told: Vec<(Option<Span>, String)>,
 }
 
 /// What one axis does to the operands and the result of an op.
@@ -309,7 +309,7 @@ impl Planner<'_> {
     }
 
     fn undecided(&mut self, op: &Op, axis: AxisId) {
-        let name = &self.layout.axis(axis).name;
+        let name = self.layout.mesh_name(axis);
         let what = format!("a product of two activations that split different dimensions over `{name}`");
         self.sink.error(errors::not_supported(op.span, &what));
     }
@@ -424,10 +424,11 @@ impl Planner<'_> {
             for (dim, axes) in &placement.dims {
                 for axis in axes.iter().filter(|a| need.on(**a) != Split(*dim)) {
                     let rule = self.ruled.reasons.get(&(*dim, *axis)).copied();
-                    if self.told.contains(&(rule, *axis)) {
+                    let name = self.layout.mesh_name(*axis).to_string();
+                    if self.told.contains(&(rule, name.clone())) {
                         continue;
                     }
-                    self.told.push((rule, *axis));
+                    self.told.push((rule, name.clone()));
                     let other = op.inputs.iter().enumerate().find_map(|(i, v)| match self.at(*v, *axis) {
                         Split(d) if i != at => Some((*v, d)),
                         Whole | Split(_) | Partial => None,
@@ -442,7 +443,7 @@ impl Planner<'_> {
                         params_only,
                         param: self.name(*value),
                         dim: self.graph.dim(*dim).name.clone(),
-                        axis: self.layout.axis(*axis).name.clone(),
+                        axis: name,
                         other: described,
                         data,
                         op: op.span,

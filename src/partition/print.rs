@@ -27,7 +27,7 @@ pub fn text(sharded: &ShardedGraph, graph: &OpGraph, layout: &Layout) -> String 
         for param in &unit.params {
             let p = &graph.params[param.param as usize];
             let place = param.placement.text(p.value, graph, layout);
-            let axes: Vec<_> = param.grad_axes.iter().map(|a| layout.axis(*a).name.as_str()).collect();
+            let axes = layout.names(&param.grad_axes);
             let grad = if axes.is_empty() { String::new() } else { format!(", gradient sum:{}", axes.join(",")) };
             let _ = writeln!(out, "  param {} {place}{grad}", p.path);
         }
@@ -45,7 +45,7 @@ fn line(sharded: &ShardedGraph, graph: &OpGraph, layout: &Layout, id: StepId) ->
             format!("{name} -> {}", graph.describe(o.output))
         }
         StepKind::Collective(c) => {
-            let axes: Vec<_> = c.axes.iter().map(|a| layout.axis(*a).name.as_str()).collect();
+            let axes = layout.names(&c.axes);
             let max = if c.maximum { " maximum" } else { "" };
             format!("{} {} {} ({:?}{max})", c.kind.name(), axes.join(","), graph.describe(c.value), c.purpose)
         }

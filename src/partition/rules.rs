@@ -3,8 +3,8 @@
 use super::placement::AxisUse;
 use super::{Placement, errors};
 use crate::diagnostics::Sink;
-use crate::graph::{DataDim, DimId, OpGraph, OpKind, Value, ValueId, ValueRole};
-use crate::layout::{Action, AxisId, Class, Layout, Rule};
+use crate::graph::{DimId, OpGraph, OpKind, Value, ValueId, ValueRole};
+use crate::layout::{Action, AxisId, Class, Layout, NameId, Rule};
 use crate::source::Span;
 use indexmap::IndexMap;
 
@@ -15,21 +15,7 @@ pub(super) struct Ruled {
     pub(super) reasons: IndexMap<(DimId, AxisId), Span>,
 }
 
-/// An item that would give the idle axis `name` work, and the mesh: a pipeline where there is none and the name says
-/// so, the batch where nothing splits it.
-fn use_of(graph: &OpGraph, layout: &Layout, name: &str) -> Option<(String, Span)> {
-    let mesh = layout.mesh_span?;
-    if layout.pipeline.is_none() && (name.starts_with("pp") || name.starts_with("pipe") || name.starts_with("stage")) {
-        return Some((format!("pipeline over {name} {{ schedule = one_f_one_b }}"), mesh));
-    }
-    let batch = graph.dims.iter().find(|d| d.data == Some(DataDim::Batch))?;
-    let split =
-        layout.rules.iter().any(|r| matches!(&r.action, Action::Shard { dims, .. } if dims.contains(&batch.name)));
-    (!split).then(|| (format!("shard {} over {name}", batch.name), mesh))
-}
-
-/// Places every value of `graph`; a rule that speaks of no dimension of the model, and an axis
-/// nothing speaks of, are warned about.
+/// Places every value of `graph`; a rule that speaks of no dimension of the model is warned about.
 pub(super) fn place(graph: &OpGraph, layout: &Layout, sink: &mut Sink) -> Ruled {
     for rule in &layout.rules {
         if let Action::Shard { dims, otherwise, .. } = &rule.action {
@@ -40,45 +26,43 @@ pub(super) fn place(graph: &OpGraph, layout: &Layout, sink: &mut Sink) -> Ruled 
             }
         }
     }
-    for id in layout.axis_ids() {
-        let ruled = layout.rules.iter().any(|r| r.axes.contains(&id));
-        let stored = layout.stores.iter().any(|s| s.axes.contains(&id));
-        if !ruled && !stored && layout.pipeline != Some(id) {
-            let axis = layout.axis(id);
-            sink.warn(errors::axis_idle(axis.span, &axis.name, use_of(graph, layout, &axis.name)));
-        }
-    }
+    let mut told = Vec::new();
     let mut ruled = Ruled::default();
     for value in &graph.values {
-        let placement = of_value(graph, layout, value, &mut ruled);
+        let placement = of_value(graph, layout, value, &mut ruled, &mut told, sink);
         ruled.placements.push(placement);
     }
-    slots(graph, layout, &mut ruled);
+    slots(graph, layout, &mut ruled, &mut told, sink);
     ruled
 }
 
 /// The rule placement of one value.
-fn of_value(graph: &OpGraph, layout: &Layout, value: &Value, ruled: &mut Ruled) -> Placement {
+fn of_value(
+    graph: &OpGraph,
+    layout: &Layout,
+    value: &Value,
+    ruled: &mut Ruled,
+    told: &mut Vec<Span>,
+    sink: &mut Sink,
+) -> Placement {
     let mut placement = Placement::default();
-    for axis in layout.axis_ids().filter(|a| layout.pipeline != Some(*a)) {
-        if let Some((dim, rule)) = decide(graph, layout, value, axis) {
-            ruled.reasons.entry((dim, axis)).or_insert(rule);
-            placement = placement.with(axis, AxisUse::Split(dim));
-        }
+    for (axis, dim, rule) in decide(graph, layout, value, told, sink) {
+        ruled.reasons.entry((dim, axis)).or_insert(rule);
+        placement = placement.with(axis, AxisUse::Split(dim));
     }
     placement
 }
 
 /// What a dispatch fills lies where the experts want it: the rules of their region place it. Slots take every axis that
 /// splits the tokens they come from and that the rules give neither to experts nor to a dimension of their weights.
-fn slots(graph: &OpGraph, layout: &Layout, ruled: &mut Ruled) {
+fn slots(graph: &OpGraph, layout: &Layout, ruled: &mut Ruled, told: &mut Vec<Span>, sink: &mut Sink) {
     for (_, op) in graph.ops() {
         let OpKind::Dispatch(route) = &op.kind else { continue };
         let [tokens, choices] = op.inputs[..] else { continue };
         let token_dims = &graph.value(choices).dims;
         if let Some((_, user)) = graph.ops().find(|(_, o)| o.inputs.contains(&op.output)) {
             let there = Value { region: user.region, ..graph.value(op.output).clone() };
-            ruled.placements[op.output.0 as usize] = of_value(graph, layout, &there, ruled);
+            ruled.placements[op.output.0 as usize] = of_value(graph, layout, &there, ruled, told, sink);
         }
         let with_slots = |v: &ValueId| graph.value(*v).dims.contains(&route.slots);
         let users = graph.ops().filter(|(_, o)| o.inputs.iter().any(with_slots)).flat_map(|(_, o)| o.inputs.iter());
@@ -99,18 +83,56 @@ fn slots(graph: &OpGraph, layout: &Layout, ruled: &mut Ruled) {
     }
 }
 
-/// The dimension `axis` splits in `value`, and the rule that says so.
-fn decide(graph: &OpGraph, layout: &Layout, value: &Value, axis: AxisId) -> Option<(DimId, Span)> {
+/// The fine axes that split `value`, the dimension each splits and the rule that says so.
+///
+/// Rules are taken innermost scope first, in text order within one. The first that applies decides an axis; one that has
+/// ranks in common with an axis given away before does not apply.
+fn decide(
+    graph: &OpGraph,
+    layout: &Layout,
+    value: &Value,
+    told: &mut Vec<Span>,
+    sink: &mut Sink,
+) -> Vec<(AxisId, DimId, Span)> {
     let path = &graph.regions[value.region.0 as usize].path;
-    let speaking = layout.rules.iter().filter(|r| r.axes.contains(&axis));
-    let mut rules: Vec<_> = speaking.filter_map(|r| Some((r.scope.depth(path)?, r))).collect();
+    let mut rules: Vec<_> = layout.rules.iter().filter_map(|r| Some((r.scope.depth(path)?, r))).collect();
     // Stable: within one scope the text order stays.
     rules.sort_by_key(|(depth, _)| std::cmp::Reverse(*depth));
-    let verdicts = rules.into_iter().map(|(_, rule)| (applies(graph, value, rule), rule));
-    match verdicts.into_iter().find(|(verdict, _)| *verdict != Verdict::Silent)? {
-        (Verdict::Split(dim), rule) => Some((dim, rule.span)),
-        (Verdict::Silent | Verdict::Whole, _) => None,
+    let mut decided: Vec<NameId> = Vec::new();
+    let mut given: Vec<(NameId, &Rule)> = Vec::new();
+    let mut out = Vec::new();
+    for (_, rule) in rules {
+        let verdict = applies(graph, value, rule);
+        if verdict == Verdict::Silent {
+            continue;
+        }
+        for name in &rule.axes {
+            let axis = layout.named(*name);
+            if decided.contains(name) || axis.fine.iter().any(|f| layout.pipeline == Some(*f)) {
+                continue;
+            }
+            let Verdict::Split(dim) = verdict else {
+                decided.push(*name);
+                continue;
+            };
+            if let Some((other, earlier)) = given.iter().find(|(other, _)| layout.share(*other, *name)) {
+                // A parameter is named by both rules of one scope: they cannot both have been meant.
+                let meant = matches!(value.role, ValueRole::Param(_)) && !rule.scope.is_everywhere();
+                if meant && earlier.scope == rule.scope && !told.contains(&rule.span) {
+                    told.push(rule.span);
+                    let names = (layout.named(*other).name.as_str(), axis.name.as_str());
+                    let dim = &graph.dim(dim).name;
+                    sink.error(errors::same_ranks(rule.span, earlier.span, names, dim, &value.name));
+                }
+                continue;
+            }
+            decided.push(*name);
+            given.push((*name, rule));
+            let split = axis.fine.iter().filter(|f| !layout.copied(&graph.dim(dim).name, **f));
+            out.extend(split.map(|f| (*f, dim, rule.span)));
+        }
     }
+    out
 }
 
 /// What a rule says of a value.

@@ -3,7 +3,7 @@
 use super::build::Builder;
 use super::sizes::STATISTIC_BYTES;
 use super::{Placement, Saved, chains, storage};
-use crate::graph::{OpId, OpKind, RegionId, ValueId, ValueRole};
+use crate::graph::{OpId, OpKind, RegionId, ValueId, ValueRole, language_name};
 use crate::layout::{PathPart, RecomputeWhat};
 use indexmap::{IndexMap, IndexSet};
 
@@ -76,6 +76,7 @@ impl Builder<'_> {
             let op = self.graph.producer(v).filter(|p| self.graph.flow[*p].unit == unit)?;
             Some(self.plan.tail[op.index()])
         };
+        let by_kind = self.kept_by_kind(unit, ops);
         let mut wanted: Vec<ValueId> = Vec::new();
         for id in ops {
             let Some(scope) = &scopes[id] else { continue };
@@ -103,11 +104,11 @@ impl Builder<'_> {
                 continue;
             };
             let in_scope = scopes.get(&op).is_some_and(Option::is_some);
-            let named = self.recomputed_by_name(unit, value);
+            let named = self.recomputed_by_name(unit, value, &by_kind);
             if in_scope && !entering.contains(&value) {
                 continue;
             }
-            if !named && (needed.contains_key(&value) || entering.contains(&value)) {
+            if !named && (needed.contains_key(&value) || entering.contains(&value) || by_kind.contains(&value)) {
                 save.insert(value, place);
                 continue;
             }
@@ -159,19 +160,52 @@ impl Builder<'_> {
         let items = items.filter_map(|(i, r)| Some((r.scope.depth(path)?, i, &r.what)));
         let whole = items.filter(|(_, _, what)| !matches!(what, RecomputeWhat::Values(_)));
         let (depth, item, what) = whole.max_by_key(|(depth, i, _)| (*depth, *i))?;
-        (*what == RecomputeWhat::All).then(|| (item, path[..depth].to_vec()))
+        matches!(what, RecomputeWhat::All | RecomputeWhat::Every(_)).then(|| (item, path[..depth].to_vec()))
     }
 
-    /// Whether an item names `value`; lists of nested scopes add up.
-    fn recomputed_by_name(&self, unit: u32, value: ValueId) -> bool {
-        let value = self.graph.value(value);
+    /// Whether an item says that `value` is not saved; lists of nested scopes add up.
+    fn recomputed_by_name(&self, unit: u32, id: ValueId, kept: &IndexSet<ValueId>) -> bool {
+        let value = self.graph.value(id);
         let path = &self.graph.regions[value.region.0 as usize].path;
         let repeated = self.graph.units[unit as usize].repeated;
-        self.layout.recompute.iter().any(|r| match &r.what {
-            RecomputeWhat::Values(names) => {
-                (repeated || !r.scope.is_everywhere()) && r.scope.depth(path).is_some() && names.contains(&value.name)
+        let reach = |r: &crate::layout::Recompute| {
+            (repeated || !r.scope.is_everywhere()).then(|| r.scope.depth(path)).flatten()
+        };
+        let listed = self.layout.recompute.iter().any(|r| match &r.what {
+            RecomputeWhat::Values(names) => reach(r).is_some() && names.contains(&value.name),
+            RecomputeWhat::None | RecomputeWhat::All | RecomputeWhat::Except(_) | RecomputeWhat::Every(_) => false,
+        });
+        listed || (self.except(unit, value.region).is_some() && !kept.contains(&id))
+    }
+
+    /// The `ops(keep = […])` that speaks of `region`: the innermost item that is no list of values, later text first.
+    fn except(&self, unit: u32, region: RegionId) -> Option<&[crate::layout::KeptKind]> {
+        let path = &self.graph.regions[region.0 as usize].path;
+        let repeated = self.graph.units[unit as usize].repeated;
+        let items = self.layout.recompute.iter().enumerate().filter(|(_, r)| repeated || !r.scope.is_everywhere());
+        let items = items.filter(|(_, r)| !matches!(r.what, RecomputeWhat::Values(_)));
+        let reach = items.filter_map(|(i, r)| Some((r.scope.depth(path)?, i, &r.what)));
+        match reach.max_by_key(|(depth, i, _)| (*depth, *i))? {
+            (_, _, RecomputeWhat::Except(kinds)) => Some(kinds),
+            _ => None,
+        }
+    }
+
+    /// Results that an `ops(keep = […])` saves: the first of its kind, and each n-th after it, in program order.
+    fn kept_by_kind(&self, unit: u32, ops: &[OpId]) -> IndexSet<ValueId> {
+        let mut met: IndexMap<String, i64> = IndexMap::new();
+        let mut kept = IndexSet::new();
+        for id in ops {
+            let op = &self.graph.flow[*id];
+            let Some(kinds) = self.except(unit, op.region) else { continue };
+            let name = language_name(&op.kind);
+            let Some(kind) = kinds.iter().find(|k| k.kind == name) else { continue };
+            let count = met.entry(name).or_default();
+            if *count % kind.every == 0 {
+                kept.insert(op.output);
             }
-            RecomputeWhat::None | RecomputeWhat::All => false,
-        })
+            *count += 1;
+        }
+        kept
     }
 }

@@ -3,11 +3,12 @@
 
 use super::backward::Gradients;
 use super::build::{After, Builder, Pass, Site, join};
+use super::errors::{self, StoreConflict};
 use super::placement::AxisUse::Split;
-use super::{Collective, CollectiveKind, Phase, Placement, Purpose, ShardedParam, StepId, errors};
+use super::{Collective, CollectiveKind, Phase, Placement, Purpose, ShardedParam, StepId};
 use crate::diagnostics::Sink;
 use crate::expr::{self, Node};
-use crate::graph::{OpGraph, RegionId, ValueId};
+use crate::graph::{DimId, OpGraph, RegionId, ValueId};
 use crate::layout::{AxisId, Class, Hold, Layout, Store};
 use crate::source::Span;
 use indexmap::{IndexMap, IndexSet};
@@ -15,6 +16,8 @@ use indexmap::{IndexMap, IndexSet};
 /// How one parameter and what follows it rest: the axes of each class.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Rest {
+    /// The dimension split by name, of parameter, gradient and state; flat where there is none.
+    pub(super) along: [Option<DimId>; 3],
     pub(super) param: Vec<AxisId>,
     pub(super) grad: Vec<AxisId>,
     pub(super) state: Vec<AxisId>,
@@ -22,16 +25,23 @@ pub(super) struct Rest {
 }
 
 /// The `store` that speaks of `class` in `region`: innermost scope first, then later text.
-pub(super) fn store<'l>(graph: &OpGraph, layout: &'l Layout, region: RegionId, class: Class) -> Option<&'l Store> {
+pub(super) fn store<'l>(
+    graph: &OpGraph,
+    layout: &'l Layout,
+    region: RegionId,
+    class: Class,
+    name: &str,
+) -> Option<&'l Store> {
     let path = &graph.regions[region.0 as usize].path;
-    let stores = layout.stores.iter().enumerate().filter(|(_, s)| s.class == class);
+    let named = |s: &Store| s.tensor.as_ref().is_none_or(|t| t == name);
+    let stores = layout.stores.iter().enumerate().filter(|(_, s)| s.class == class && named(s));
     let reach = stores.filter_map(|(i, s)| Some((s.scope.depth(path)?, i, s)));
     reach.max_by_key(|(depth, i, _)| (*depth, *i)).map(|(_, _, s)| s)
 }
 
 /// Whether activations gathered in `region` stay for the backward.
 pub(super) fn keeps_gathered(graph: &OpGraph, layout: &Layout, region: RegionId) -> bool {
-    store(graph, layout, region, Class::Act).is_some_and(|s| s.keep_gathered)
+    store(graph, layout, region, Class::Act, "").is_some_and(|s| s.keep_gathered)
 }
 
 /// How each parameter rests, by parameter; an axis its use is split over already is an error.
@@ -39,25 +49,25 @@ pub(super) fn rests(
     graph: &OpGraph,
     layout: &Layout,
     placements: &[Placement],
-    reason: &dyn Fn(crate::graph::DimId, AxisId) -> Option<Span>,
+    reason: &dyn Fn(DimId, AxisId) -> Option<Span>,
     sink: &mut Sink,
 ) -> Vec<Rest> {
-    let mut told: Vec<(Span, AxisId)> = Vec::new();
+    let mut told: Vec<Span> = Vec::new();
     let mut rests = Vec::new();
     for parameter in &graph.params {
         let value = parameter.value;
         let region = graph.value(value).region;
         let used = &placements[value.0 as usize];
+        let name = graph.value(value).name.as_str();
         let mut axes = |class| {
-            let Some(store) = store(graph, layout, region, class) else { return Vec::new() };
+            let Some(store) = store(graph, layout, region, class, name) else { return Vec::new() };
             let mut free = Vec::new();
             for axis in &store.axes {
                 match used.on(*axis) {
-                    Split(dim) if !told.contains(&(store.span, *axis)) => {
-                        told.push((store.span, *axis));
-                        let (name, param) = (&layout.axis(*axis).name, graph.describe(value));
-                        let dim_name = &graph.dim(dim).name;
-                        sink.error(errors::store_conflict(store.span, name, &param, dim_name, reason(dim, *axis)));
+                    Split(dim) if !told.contains(&store.span) => {
+                        told.push(store.span);
+                        let conflict = conflict(graph, layout, store, (value, used), (dim, *axis), reason(dim, *axis));
+                        sink.error(errors::store_conflict(&conflict));
                     }
                     Split(_) => {}
                     _ => free.push(*axis),
@@ -67,10 +77,45 @@ pub(super) fn rests(
             free
         };
         let (param, grad, state) = (axes(Class::Param), axes(Class::Grad), axes(Class::State));
-        let hold = store(graph, layout, region, Class::Param).map(|s| s.hold);
-        rests.push(Rest { param, grad, state, hold });
+        let along = [Class::Param, Class::Grad, Class::State].map(|class| {
+            let named = &store(graph, layout, region, class, name)?.along;
+            named.iter().find_map(|n| graph.value(value).dims.iter().copied().find(|d| graph.dim(*d).name == *n))
+        });
+        let hold = store(graph, layout, region, Class::Param, name).map(|s| s.hold);
+        rests.push(Rest { along, param, grad, state, hold });
     }
     rests
+}
+
+/// What to say where `store` names `axis`, which splits `dim` of a parameter in use already.
+fn conflict(
+    graph: &OpGraph,
+    layout: &Layout,
+    store: &Store,
+    (value, used): (ValueId, &Placement),
+    (dim, axis): (DimId, AxisId),
+    rule: Option<Span>,
+) -> StoreConflict {
+    let rule = layout.rules.iter().find(|r| Some(r.span) == rule);
+    let stored = layout.names(&store.axes);
+    let split = rule.and_then(|r| r.axes.iter().find(|n| layout.named(**n).fine.contains(&axis)));
+    let split = split.map_or_else(|| layout.mesh_name(axis).to_string(), |n| layout.named(*n).name.clone());
+    // The name of the stored axis that `axis` is part of, and what remains of all of them.
+    let whole = layout.named.iter().find(|a| stored.contains(&a.name) && a.fine.contains(&axis));
+    let named = whole.map_or_else(|| layout.mesh_name(axis).to_string(), |a| a.name.clone());
+    let left: Vec<_> = store.axes.iter().copied().filter(|a| !matches!(used.on(*a), Split(_))).collect();
+    let left = layout.named.iter().find(|a| !a.fine.is_empty() && a.fine == left).map(|a| a.name.clone());
+    let same = layout.stores.iter().filter(|s| s.span == store.span);
+    StoreConflict {
+        store: store.span,
+        part: (split != named).then_some(split),
+        axis: named,
+        param: graph.describe(value),
+        dim: graph.dim(dim).name.clone(),
+        rule: rule.map(|r| (r.span, (!r.scope.is_everywhere()).then(|| r.scope.text()))),
+        classes: same.map(|s| s.class.name().to_string()).collect(),
+        left,
+    }
 }
 
 /// Collectives of one unit that share kind, axes and purpose are one bucket.
@@ -131,6 +176,18 @@ impl Builder<'_> {
         self.sizes.exprs.put(Node::CeilDiv(elements, ranks))
     }
 
+    /// Elements of a parameter at rest: flat, or split along one of its dimensions, which then must divide.
+    fn at_rest(&mut self, value: ValueId, elements: expr::Id, axes: &[AxisId], along: Option<DimId>) -> expr::Id {
+        match along {
+            Some(dim) if !axes.is_empty() => {
+                let used = self.plan.rest(value).clone();
+                let split = axes.iter().fold(used, |p, a| p.with(*a, Split(dim)));
+                self.sizes.elements(value, &split)
+            }
+            _ => self.flat(elements, axes),
+        }
+    }
+
     fn param_elements(&mut self, value: ValueId) -> expr::Id {
         let place = self.plan.rest(value).clone();
         self.sizes.elements(value, &place)
@@ -166,8 +223,11 @@ impl Builder<'_> {
     }
 
     /// Whether the gradient over `axis` is summed at each microbatch.
-    fn each_microbatch(&self, rest: &Rest, axis: AxisId) -> bool {
-        let item = self.layout.reduces.iter().rev().find(|r| r.axes.contains(&axis));
+    fn each_microbatch(&self, value: ValueId, rest: &Rest, axis: AxisId) -> bool {
+        let path = &self.graph.regions[self.graph.value(value).region.0 as usize].path;
+        let speaking = self.layout.reduces.iter().enumerate().filter(|(_, r)| r.axes.contains(&axis));
+        let reach = speaking.filter_map(|(i, r)| Some((r.scope.depth(path)?, i, r)));
+        let item = reach.max_by_key(|(depth, i, _)| (*depth, *i)).map(|(_, _, r)| r);
         item.and_then(|r| r.each_microbatch).unwrap_or(!rest.grad.is_empty())
     }
 
@@ -178,7 +238,8 @@ impl Builder<'_> {
         let mut sums: Vec<(ValueId, Vec<AxisId>, expr::Id, After)> = Vec::new();
         for (value, partial, after) in used {
             let rest = rests[self.param_index(*value)].clone();
-            let now = |b: &Self, axis: AxisId| b.each_microbatch(&rest, axis) == (pass.phase == Phase::Backward);
+            let now =
+                |b: &Self, axis: AxisId| b.each_microbatch(*value, &rest, axis) == (pass.phase == Phase::Backward);
             let shard: Vec<_> = union(&rest.grad, &rest.state);
             let scattered = |axis: &AxisId| shard.contains(axis);
             let elements = self.param_elements(*value);
@@ -264,9 +325,9 @@ impl Builder<'_> {
             placement: self.plan.rest(value).clone(),
             users,
             grad_axes: grad_axes.iter().copied().collect(),
-            rest_param: self.flat(elements, &rest.param),
-            rest_grad: self.flat(elements, &rest.grad),
-            rest_state: self.flat(elements, &rest.state),
+            rest_param: self.at_rest(value, elements, &rest.param, rest.along[0]),
+            rest_grad: self.at_rest(value, elements, &rest.grad, rest.along[1]),
+            rest_state: self.at_rest(value, elements, &rest.state, rest.along[2]),
         }
     }
 }

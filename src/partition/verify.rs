@@ -157,7 +157,8 @@ fn right(graph: &OpGraph, id: OpId, axis: AxisId, layout: &Layout, needs: &[Axis
             }
             ([Split(q), Whole, Whole, ..], Split(o)) if q == &o && o == a.sequence && a.keys != o => true,
             ([Split(q), k, v, ..], Split(o)) if q == &o && o == a.sequence => {
-                let ring = super::attention::method(layout, axis) == Some(crate::layout::AttentionMethod::Ring);
+                let path = &graph.regions[op.region.0 as usize].path;
+                let ring = super::attention::method(layout, path, axis) == Some(crate::layout::AttentionMethod::Ring);
                 k == v && *k == if ring { Split(a.sequence) } else { Whole }
             }
             ([Whole, Whole, Split(v), ..], Split(o)) => *v == o && o == a.value_dim,

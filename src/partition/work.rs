@@ -183,7 +183,8 @@ impl Builder<'_> {
         };
         let rest = graph.value(op.inputs[0]).dims.iter().copied();
         let batch: Vec<_> = rest.filter(|d| ![a.sequence, a.heads, a.head_dim].contains(d)).collect();
-        let rings = super::attention::ring_axes(self.layout, a, k);
+        let path = &graph.regions[op.region.0 as usize].path;
+        let rings = super::attention::ring_axes(self.layout, path, a, k);
         let whole_keys = rings.iter().fold(k.clone(), |p, x| p.with(*x, super::placement::AxisUse::Whole));
         Work::Attention {
             q: self.sizes.local(a.sequence, q.axes_of(a.sequence)),

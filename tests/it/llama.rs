@@ -10,8 +10,8 @@ use parc::graph::{
     ValueId, ValueRole,
 };
 use parc::layout::{
-    Action, Axis, AxisId, Class, Hold, Layout, PathPart, Recompute, RecomputeWhat, Rule, Scope, Selector, SelectorPart,
-    Store,
+    Action, AxisId, Class, Hold, Layout, NameId, PathPart, Recompute, RecomputeWhat, Rule, Scope, Selector,
+    SelectorPart, Store,
 };
 use parc::partition::{Bytes, ShardedGraph, StepId, StepKind, partition, verify};
 use parc::source::{FileId, Span};
@@ -50,7 +50,7 @@ impl Setup {
         for (name, _) in mesh {
             let leaf = expr::Input { name: (*name).into(), kind: expr::Kind::Int, lo: 1.0, hi: 1024.0 };
             let size = exprs.input(leaf);
-            layout.axes.push(Axis { name: (*name).into(), size, stride: size, span: span(0) });
+            layout.add_mesh_axis(name, size, span(0));
         }
         let mut graph = OpGraph::new(span(0));
         for (name, extent) in EXTENTS {
@@ -195,7 +195,11 @@ impl Setup {
     }
 
     fn axes(&self, names: &str) -> Vec<AxisId> {
-        names.split_whitespace().map(|n| self.axis(n)).collect()
+        self.layout.fine(&self.names(names))
+    }
+
+    pub(crate) fn names(&self, names: &str) -> Vec<NameId> {
+        names.split_whitespace().map(|n| self.layout.find_axis(n).expect("an axis of the mesh")).collect()
     }
 
     /// `shard [DIMS] over AXES else OTHERWISE`.
@@ -204,7 +208,7 @@ impl Setup {
         let classes = vec![Class::Param, Class::Act, Class::Kv];
         let action = Action::Shard { dims: list(dims), classes, otherwise: list(otherwise) };
         let at = span(100 + self.layout.rules.len() as u32);
-        self.layout.rules.push(Rule { scope: Scope::default(), axes: self.axes(over), action, span: at });
+        self.layout.rules.push(Rule { scope: Scope::default(), axes: self.names(over), action, span: at });
         self
     }
 
@@ -212,15 +216,7 @@ impl Setup {
     pub(crate) fn store(mut self, classes: &[Class], over: &str, hold: Hold) -> Self {
         for class in classes {
             let axes = self.axes(over);
-            let item = Store {
-                scope: Scope::default(),
-                class: *class,
-                axes,
-                hold,
-                keep_gathered: false,
-                prefetch: 1,
-                span: span(200),
-            };
+            let item = Store { hold, ..Store::new(Scope::default(), *class, axes, span(200)) };
             self.layout.stores.push(item);
         }
         self

@@ -21,6 +21,7 @@ mod examples;
 mod experts;
 mod explain;
 mod files;
+mod folds;
 mod fuzz;
 mod fuzz_edits;
 mod fuzz_syntax;

@@ -4,7 +4,8 @@ use crate::llama::{Setup, extent, span};
 use parc::diagnostics::Code;
 use parc::graph::{MapFn, NormKind, OpKind, ValueRole};
 use parc::layout::{
-    Action, AttentionMethod, AttentionVia, Class, Hold, RecomputeWhat, Reduce, Rule, Scope, Selector, SelectorPart,
+    Action, AttentionMethod, AttentionVia, Bucket, Class, Hold, RecomputeWhat, Reduce, Rule, Scope, Selector,
+    SelectorPart,
 };
 use parc::partition::{Broken, Phase, StepKind, Work, text};
 
@@ -126,7 +127,13 @@ fn fsdp_gathers_twice_and_scatters_each_microbatch() {
 fn context_parallel(method: Option<AttentionMethod>) -> Setup {
     let mut s = Setup::llama(&[("cp", 4)]).shard("S", "cp", "");
     let axes = vec![s.axis("cp")];
-    s.layout.attention.extend(method.map(|method| AttentionVia { axes, method, zigzag: false, span: span(400) }));
+    s.layout.attention.extend(method.map(|method| AttentionVia {
+        scope: Scope::default(),
+        axes,
+        method,
+        zigzag: false,
+        span: span(400),
+    }));
     s
 }
 
@@ -363,7 +370,6 @@ fn other_conflicts() {
     assert_eq!(codes(&mut s), [(Code::StoreConflict, 200)]);
     let mut s = Setup::llama(&[("ep", 4)]).shard("E", "ep", "");
     assert_eq!(codes(&mut s), [(Code::RuleIdle, 100)]);
-    assert_eq!(codes(&mut Setup::llama(&[("x", 4)])), [(Code::AxisIdle, 0)]);
 }
 
 #[test]
@@ -463,7 +469,7 @@ fn an_inner_scope_decides_first() {
     let classes = vec![Class::Param, Class::Act, Class::Kv];
     let parts = vec![SelectorPart::Any, SelectorPart::Name("attention".into())];
     let scope = Scope { nested: vec![vec![Selector { parts }]] };
-    let axes = vec![s.axis("tp")];
+    let axes = s.names("tp");
     s.layout.rules.push(Rule { scope, axes, action: Action::Replicate { classes }, span: span(150) });
     let sharded = s.sharded();
     let layer = &sharded.units[DECODER];
@@ -488,7 +494,9 @@ fn an_inner_scope_decides_first() {
 fn a_reduce_item_moves_the_sum_of_gradients() {
     let mut s = Setup::llama(&[("dp", 2)]).shard("B", "dp", "");
     let axes = vec![s.axis("dp")];
-    s.layout.reduces.push(Reduce { axes, each_microbatch: Some(true), span: span(500) });
+    let scope = Scope::default();
+    let (format, bucket) = (None, Bucket::Layer);
+    s.layout.reduces.push(Reduce { scope, axes, each_microbatch: Some(true), format, bucket, span: span(500) });
     let sharded = s.sharded();
     let layer = &sharded.units[DECODER];
     let gradients = (split_params() + 2.0 * extent("H")) * 4.0;
@@ -503,7 +511,8 @@ fn the_order_of_rules_for_different_axes_does_not_matter() {
     let run = |s: Setup| {
         let mut s = s;
         let axes = vec![s.axis("cp")];
-        s.layout.attention.push(AttentionVia { axes, method: AttentionMethod::Ring, zigzag: false, span: span(400) });
+        let (scope, method) = (Scope::default(), AttentionMethod::Ring);
+        s.layout.attention.push(AttentionVia { scope, axes, method, zigzag: false, span: span(400) });
         let sharded = s.sharded();
         text(&sharded, &s.graph, &s.layout)
     };
@@ -652,7 +661,7 @@ mod any_layout {
                     }
                     Item::Attention(axes, method) => {
                         let axes = axes.split_whitespace().map(|a| s.axis(a)).collect();
-                        s.layout.attention.push(AttentionVia { axes, method, zigzag: false, span: span(400) });
+                        s.layout.attention.push(AttentionVia { scope: Scope::default(), axes, method, zigzag: false, span: span(400) });
                     }
                 }
             }

@@ -5,14 +5,10 @@ use super::super::errors;
 use super::super::flatten::Flat;
 use super::{Builder, DutyKind};
 use crate::eval::{Domain, Env, Num, Quantity, Value, Wanted};
-use crate::expr::Node;
-use crate::layout::Axis;
+use crate::expr::{Id, Node};
 use crate::syntax::ast::{AxisDef, Expr, ExprKind, ItemKind, Name};
 use crate::units::Unit;
 use std::rc::Rc;
-
-/// Axes a mesh may have.
-const MAX_AXES: usize = 32;
 
 impl<'p> Builder<'p, '_, '_, '_> {
     pub(super) fn mesh(&mut self, items: &[Flat<'p>], layout: &Name) -> Option<()> {
@@ -20,10 +16,6 @@ impl<'p> Builder<'p, '_, '_, '_> {
         for flat in items {
             match &flat.item.kind {
                 ItemKind::Mesh(defs) => found = Some((defs, flat)),
-                ItemKind::Fold { .. } => {
-                    self.eval.sink.error(errors::not_supported("`fold`", flat.item.span));
-                    return None;
-                }
                 ItemKind::Part { .. } => {
                     self.eval.sink.error(errors::not_supported("parts of a model", flat.item.span));
                     return None;
@@ -36,53 +28,59 @@ impl<'p> Builder<'p, '_, '_, '_> {
             return None;
         };
         self.layout.mesh_span = Some(flat.item.span);
-        if defs.len() > MAX_AXES {
-            self.eval.sink.error(errors::not_supported("a mesh of more than 32 axes", flat.item.span));
+        if defs.len() > crate::limits::MESH_AXES {
+            self.eval.sink.error(errors::too_many_axes(defs.len(), flat.item.span));
             return None;
         }
-        let mut sizes = Vec::new();
-        let mut rest = None;
         for (i, def) in defs.iter().enumerate() {
             if let Some(first) = defs[..i].iter().find(|d| d.name.text == def.name.text) {
                 self.eval.sink.error(errors::axis_twice(&def.name, first.name.span));
                 return None;
             }
-            if is_rest(def) && rest.is_none() {
-                rest = Some(i);
-                sizes.push(self.eval.graph.int(1));
-            } else {
-                sizes.push(self.axis_size(def, &flat.env)?);
-            }
         }
         let devices = self.eval.graph.int(self.devices);
-        if let Some(i) = rest {
-            let others = self.eval.graph.product(sizes.iter().copied());
-            let left = self.eval.graph.put(Node::Mod(devices, others));
-            let zero = self.eval.graph.int(0);
-            let cond = self.eval.graph.eq(left, zero);
-            sizes[i] = self.eval.graph.put(Node::ExactDiv(devices, others));
-            self.duty(cond, DutyKind::Division { a: devices, b: others }, defs[i].name.span);
+        let sizes = self.sizes(defs, &flat.env, devices)?;
+        for (def, size) in defs.iter().zip(&sizes) {
+            self.layout.add_mesh_axis(&def.name.text, *size, def.name.span);
         }
-        let mut stride = self.eval.graph.int(1);
-        let mut axes: Vec<Axis> = Vec::new();
-        for (def, size) in defs.iter().zip(&sizes).rev() {
-            axes.push(Axis { name: def.name.text.to_string(), size: *size, stride, span: def.name.span });
-            stride = self.eval.graph.mul(stride, *size);
-        }
-        axes.reverse();
-        self.layout.axes = axes;
-        let cond = self.eval.graph.eq(stride, devices);
+        self.layout.set_strides(self.eval.graph);
+        let product = self.eval.graph.product(sizes.iter().copied());
+        let cond = self.eval.graph.eq(product, devices);
         self.duty(cond, DutyKind::Mesh, flat.item.span);
+        self.folds(items)?;
         for flat in items {
             if let ItemKind::Axis { name, axes } = &flat.item.kind {
-                let list = self.axes(axes)?;
+                let list = self.names(axes)?;
                 self.products.push((name.text.to_string(), list));
             }
         }
         Some(())
     }
 
-    fn axis_size(&mut self, def: &'p AxisDef, env: &Rc<Env<'p>>) -> Option<crate::expr::Id> {
+    /// The sizes of the axes of a mesh or a fold, whose product is `whole`: `rest` takes what the others leave.
+    pub(super) fn sizes(&mut self, defs: &'p [AxisDef], env: &Rc<Env<'p>>, whole: Id) -> Option<Vec<Id>> {
+        let mut sizes = Vec::new();
+        let mut rest = None;
+        for (i, def) in defs.iter().enumerate() {
+            if is_rest(def) && rest.is_none() {
+                rest = Some(i);
+                sizes.push(self.eval.graph.int(1));
+            } else {
+                sizes.push(self.axis_size(def, env)?);
+            }
+        }
+        if let Some(i) = rest {
+            let others = self.eval.graph.product(sizes.iter().copied());
+            let left = self.eval.graph.put(Node::Mod(whole, others));
+            let zero = self.eval.graph.int(0);
+            let cond = self.eval.graph.eq(left, zero);
+            sizes[i] = self.eval.graph.put(Node::ExactDiv(whole, others));
+            self.duty(cond, DutyKind::Division { a: whole, b: others }, defs[i].name.span);
+        }
+        Some(sizes)
+    }
+
+    fn axis_size(&mut self, def: &'p AxisDef, env: &Rc<Env<'p>>) -> Option<Id> {
         let (value, span) = match &def.size {
             Some(e) => (self.eval.eval(e, env, &Wanted::Int), e.span),
             None => match env.find(&def.name.text) {
@@ -111,13 +109,14 @@ impl<'p> Builder<'p, '_, '_, '_> {
         }
     }
 
-    /// `cluster.node`: the position of the level.
-    pub(super) fn level(&mut self, e: &'p Expr, cluster: &Cluster<'p>) -> Option<usize> {
+    /// `cluster.node`: the position of the level. Nothing for directions of a torus, which are noted.
+    #[expect(clippy::option_option, reason = "the outer level says whether something was reported")]
+    pub(super) fn level(&mut self, e: &'p Expr, cluster: &Cluster<'p>) -> Option<Option<usize>> {
         match cluster.site(self.eval, e)? {
-            Site::Level(level) => Some(level),
+            Site::Level(level) => Some(Some(level)),
             Site::Directions { .. } => {
-                self.eval.sink.error(errors::not_supported("placing on directions of a torus", e.span));
-                None
+                self.later("placing on directions of a torus", e.span);
+                Some(None)
             }
         }
     }
@@ -128,15 +127,19 @@ impl<'p> Builder<'p, '_, '_, '_> {
             let level = &cluster.levels[place.level];
             let limit = self.eval.graph.int(level.devices);
             for axis in &place.axes {
-                let a = self.layout.axis(*axis).clone();
-                let reach = self.eval.graph.mul(a.stride, a.size);
-                // A group fits where its reach divides the level, or where it is one rank.
-                let rest = self.eval.graph.put(Node::Mod(limit, reach));
-                let zero = self.eval.graph.int(0);
-                let inside = self.eval.graph.eq(rest, zero);
-                let one = self.eval.graph.int(1);
-                let alone = self.eval.graph.eq(a.size, one);
-                let cond = self.eval.graph.put(Node::Or(inside, alone));
+                let mut cond = self.eval.graph.bool(true);
+                for fine in self.layout.named(*axis).fine.clone() {
+                    let a = self.layout.axis(fine).clone();
+                    let reach = self.eval.graph.mul(a.stride, a.size);
+                    // A group fits where its reach divides the level, or where it is one rank.
+                    let rest = self.eval.graph.put(Node::Mod(limit, reach));
+                    let zero = self.eval.graph.int(0);
+                    let inside = self.eval.graph.eq(rest, zero);
+                    let one = self.eval.graph.int(1);
+                    let alone = self.eval.graph.eq(a.size, one);
+                    let fits = self.eval.graph.put(Node::Or(inside, alone));
+                    cond = self.eval.graph.put(Node::And(cond, fits));
+                }
                 let kind = DutyKind::Place { axis: *axis, level: level.name.clone(), devices: level.devices };
                 self.duty(cond, kind, place.span);
             }
@@ -144,7 +147,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
     }
 
     /// A known or symbolic whole number as a value, for items that take one.
-    pub(super) fn whole(&mut self, e: &'p Expr, env: &Rc<Env<'p>>, what: &str) -> Option<crate::expr::Id> {
+    pub(super) fn whole(&mut self, e: &'p Expr, env: &Rc<Env<'p>>, what: &str) -> Option<Id> {
         let v = self.eval.eval(e, env, &Wanted::Int);
         match self.eval.require(v, &Wanted::Int, what, e.span) {
             Value::Num(q) if q.unit == Unit::none() => Some(self.eval.node(q.num)),

@@ -93,7 +93,7 @@ fn part_name(c: &Compiled<'_>, cost: &StepCost) -> String {
         Category::Attention => "attention".into(),
         Category::Elementwise => "elementwise".into(),
         Category::Comm(axes, _) => {
-            let names: Vec<_> = axes.iter().map(|a| c.job.layout.axis(*a).name.as_str()).collect();
+            let names = c.job.layout.names(axes);
             format!("{} transfers", names.join("·"))
         }
     }

@@ -82,7 +82,7 @@ fn add(
         return;
     }
     let step = &c.sharded.flow[cost.step];
-    let axes: Vec<String> = x.axes.iter().map(|a| c.job.layout.axis(*a).name.clone()).collect();
+    let axes = c.job.layout.names(&x.axes);
     let group: f64 = x.axes.iter().map(|a| c.value(c.job.layout.axis(*a).size)).product();
     let bytes = c.value(x.bytes);
     let ring = if group > 1.0 { (group - 1.0) / group } else { 0.0 };

@@ -5,7 +5,7 @@ use parc::graph::{
     Dim, DimId, MapFn, NormKind, Op, OpGraph, OpKind, Parameter, Region, RegionId, Unit, Value as Tensor, ValueId,
     ValueRole,
 };
-use parc::layout::{Action, Axis, AxisId, Class, Hold, Layout, PathPart, Rule, Scope, Selector, SelectorPart, Store};
+use parc::layout::{Action, AxisId, Class, Hold, Layout, NameId, PathPart, Rule, Scope, Selector, SelectorPart, Store};
 use parc::partition::{AxisUse, Fixed, Placement};
 use parc::source::{FileId, Span};
 use serde_json::{Map, Value};
@@ -32,7 +32,7 @@ fn stated(json: &Value) -> Option<Stated> {
 }
 
 fn store(class: Class, axes: Vec<AxisId>, scope: Scope) -> Store {
-    Store { scope, class, axes, hold: Hold::Microbatch, keep_gathered: true, prefetch: 1, span: SPAN }
+    Store { hold: Hold::Microbatch, keep_gathered: true, ..Store::new(scope, class, axes, SPAN) }
 }
 
 struct Translator {
@@ -68,13 +68,11 @@ pub(super) fn translate(case: &Value) -> Result<Translated, String> {
         t.op(op)?;
     }
     let mut layout = Layout::default();
-    let mut stride = 1;
-    for (name, size) in mesh.iter().rev() {
-        let ranks = size.as_i64().ok_or("an axis without a size")?;
-        let axis = Axis { name: name.clone(), size: t.exprs.int(ranks), stride: t.exprs.int(stride), span: SPAN };
-        layout.axes.insert(0, axis);
-        stride *= ranks;
+    for (name, size) in mesh {
+        let ranks = t.exprs.int(size.as_i64().ok_or("an axis without a size")?);
+        layout.add_mesh_axis(name, ranks, SPAN);
     }
+    layout.set_strides(&mut t.exprs);
     layout.rules = t.rules();
     layout.stores = std::mem::take(&mut t.stores);
     // One program: a gathered copy stays for the backward.
@@ -365,7 +363,7 @@ impl Translator {
                 dims.clone_from(&otherwise);
             }
             let action = Action::Shard { dims, classes: vec![Class::Param, Class::Act], otherwise };
-            rules.push(Rule { scope: Scope::default(), axes: vec![AxisId(at as u16)], action, span: SPAN });
+            rules.push(Rule { scope: Scope::default(), axes: vec![NameId(at as u16)], action, span: SPAN });
         }
         rules
     }
@@ -381,7 +379,7 @@ impl Translator {
                 let (id, _) = self.dims.get(n)?;
                 v.dims.contains(id).then_some(*id)
             });
-            found.map_or(p.clone(), |d| p.with(rule.axes[0], AxisUse::Split(d)))
+            found.map_or(p.clone(), |d| p.with(layout.fine(&rule.axes)[0], AxisUse::Split(d)))
         })
     }
 }
