@@ -3,7 +3,7 @@
 use super::group;
 use crate::diagnostics::{Code, Diagnostic};
 use crate::elaborate::Job;
-use crate::eval::{Closure, Env, Evaluator, Instance, Num, Quantity, Record, Truth, Value};
+use crate::eval::{Closure, Demand, Env, Evaluator, Instance, Num, Quantity, Record, Truth, Value};
 use crate::expr;
 use crate::graph::{OpKind, RegionId};
 use crate::layout::{AxisId, Comm};
@@ -301,7 +301,36 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
             let d = Diagnostic::new(Code::OutOfRange, message, span, label);
             self.eval.sink.error(d.note(format!("met in job `{}`", self.job.name)));
         }
-        told.is_empty()
+        let sound = self.demands(point);
+        told.is_empty() && sound
+    }
+
+    /// Reports what a cost function demands of its arguments and does not get at `point`.
+    fn demands(&mut self, point: &[f64]) -> bool {
+        let mut sound = true;
+        for c in std::mem::take(&mut self.eval.conditions) {
+            let read = |eval: &Evaluator<'_, '_>, id| eval.graph.eval(point, &[id])[0];
+            if read(self.eval, c.cond) != 0.0 {
+                continue;
+            }
+            let said = match &c.what {
+                Demand::Division(a, b) => {
+                    let (a, b) = (read(self.eval, *a), read(self.eval, *b));
+                    crate::eval::errors::inexact(a as i128, b as i128, c.span)
+                }
+                Demand::Inside(inside) => {
+                    let said = inside.said(read(self.eval, inside.key()), c.span);
+                    if !inside.is_error() {
+                        self.eval.sink.warn(said.note(format!("met in job `{}`", self.job.name)));
+                        continue;
+                    }
+                    said
+                }
+            };
+            self.eval.sink.error(said.note(format!("met in job `{}`", self.job.name)));
+            sound = false;
+        }
+        sound
     }
 
     /// What every cost function gave, each value once.

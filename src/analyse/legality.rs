@@ -86,6 +86,15 @@ pub fn check_mesh(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, sink: &
                 sink.error(d);
                 sound = false;
             }
+            DutyKind::Inside(inside) => {
+                let said = inside.said(read(inside.key()), duty.span);
+                if inside.is_error() {
+                    sink.error(said);
+                    sound = false;
+                } else {
+                    sink.warn(said);
+                }
+            }
             DutyKind::Division { .. }
             | DutyKind::Mesh
             | DutyKind::Fold { .. }

@@ -66,6 +66,9 @@ pub fn rules(
             DutyKind::Division { .. } => {
                 (RuleKind::Division, format!("`{}` is a whole number", sources.snippet(duty.span)))
             }
+            // Outside of a table that clamps there is a value too.
+            DutyKind::Inside(inside) if !inside.is_error() => continue,
+            DutyKind::Inside(_) => (RuleKind::Cost, format!("`{}` lies inside its table", sources.snippet(duty.span))),
             DutyKind::Mesh => (RuleKind::Mesh, format!("the mesh uses all {} devices", job.cluster.devices)),
             DutyKind::Place { axis, level, .. } => {
                 (RuleKind::Place, format!("`{}` lies inside a {level}", job.layout.named(*axis).name))

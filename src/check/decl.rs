@@ -41,8 +41,9 @@ impl<'p> Checker<'p, '_> {
             Body::Expr(e) => {
                 let want = Ty::thing(decl.kind);
                 let found = self.infer(e, Whole::Maybe);
+                let table = matches!(&found, Ty::Func { decl: d, .. } if d.kind == decl.kind);
                 // A finetune may be made from a train.
-                if !items::is_job(decl.kind) {
+                if !items::is_job(decl.kind) && !table {
                     let noun = format!("the {} `{}`", decl.kind.keyword(), decl.name.text);
                     self.expect(&want, &found, &noun, e);
                 }
@@ -160,6 +161,7 @@ impl<'p> Checker<'p, '_> {
                 match decl.kind {
                     Kind::Link => self.bits_as_bytes(decl, block),
                     Kind::Device => self.usable(block),
+                    Kind::Table => self.table(decl, block),
                     _ => {}
                 }
             }

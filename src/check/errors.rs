@@ -1,7 +1,7 @@
 //! Wording of what is wrong with a declaration before anything is evaluated.
 
 use super::items::{Misplaced, Place};
-use crate::diagnostics::{Applicability, Code, Diagnostic, nearest};
+use crate::diagnostics::{Applicability, Code, Diagnostic, Edit, nearest};
 use crate::source::Span;
 use crate::syntax::ast::Name;
 use crate::units::Unit;
@@ -398,6 +398,65 @@ pub(super) fn cost_signature(name: &Name, wanted: &str, at: Option<Span>) -> Dia
     );
     match at {
         Some(at) => d.fix("use these parameters", at, wanted, Applicability::Unsure),
+        None => d,
+    }
+}
+
+pub(super) fn table_value(name: &Name) -> Diagnostic {
+    Diagnostic::new(
+        Code::FieldMissing,
+        format!("table `{}` does not say what its value is", name.text),
+        name.span,
+        "`-> TYPE` is missing",
+    )
+    .help("write it after the keys: `table busbw(size: Bytes) -> Bandwidth { … }`")
+}
+
+/// Offers to swap two texts.
+pub(super) fn swap(d: Diagnostic, first: (Span, String), second: (Span, String)) -> Diagnostic {
+    let mut d = d.fix("swap the two rows", first.0, second.1, Applicability::Unsure);
+    if let Some(fix) = d.fixes.last_mut() {
+        fix.edits.push(Edit { span: second.0, text: first.1 });
+    }
+    d
+}
+
+pub(super) fn law_argument(law: &str, name: &str, takes: &[&str], span: Span) -> Diagnostic {
+    let what =
+        if name.is_empty() { format!("`{law}` is given too much") } else { format!("`{law}` takes no `{name}`") };
+    let d = Diagnostic::new(Code::ArgumentWrong, what, span, "not a parameter of this distribution")
+        .note(format!("it takes {}", listed(takes, "and")));
+    match nearest(name, takes.iter().copied()) {
+        Some(near) => d.offer(near, span),
+        None => d,
+    }
+}
+
+/// A field under the name it had.
+pub(super) fn field_renamed(name: &Name, of: &str, new: &str, until: u32) -> Diagnostic {
+    Diagnostic::new(
+        Code::FieldRenamed,
+        format!("`{}` of `{of}` is called `{new}` now", name.text),
+        name.span,
+        "the name it had",
+    )
+    .note(format!("edition {until} still knows the old name, the next does not"))
+    .fix(format!("use `{new}`"), name.span, new, Applicability::Safe)
+}
+
+/// A word in a field that takes others.
+pub(super) fn word_unknown(field: &str, name: &Name, words: &[&str]) -> Diagnostic {
+    let d = Diagnostic::new(
+        Code::KindMismatch,
+        format!("`{field}` cannot be `{}`", name.text),
+        name.span,
+        "not one of its words",
+    )
+    .note(format!("it is {}", listed(words, "or")));
+    match nearest(&name.text, words.iter().copied()) {
+        // These need arguments, which a fix cannot know.
+        Some(near @ ("torus" | "graph")) => d.help(format!("`{near}` exists")),
+        Some(near) => d.offer(near, name.span),
         None => d,
     }
 }

@@ -118,7 +118,11 @@ impl<'p> Checker<'p, '_> {
         }
         let span = e.span;
         let d = match (wanted, found) {
-            (Ty::Number { unit: u, .. }, Ty::Number { unit: v, .. }) if u != v => self.wrong_unit(what, u, v, e),
+            (Ty::Number { unit: u, .. } | Ty::Dist(u), Ty::Number { unit: v, .. } | Ty::Dist(v)) if u != v => {
+                self.wrong_unit(what, u, v, e)
+            }
+            // A number may stand for a law; where only a number may stand, evaluation says so.
+            (Ty::Dist(_), Ty::Number { .. } | Ty::Dist(_)) | (Ty::Number { .. }, Ty::Dist(_)) => return,
             (Ty::Number { whole: Whole::Yes, .. }, Ty::Number { unit, whole: Whole::No }) if unit.is_none() => {
                 let noun = if super::expr::literal(e).is_some() { "a fraction" } else { "a number" };
                 said::wrong_kind(what, "a whole number", noun, span)
@@ -219,7 +223,12 @@ impl<'p> Checker<'p, '_> {
                 }
                 seen.insert(&name.text, name.span);
             }
-            let field = known.iter().find(|f| f.name == name.text);
+            let of = place.word();
+            if let Some(renamed) = schema::renamed(of, &name.text) {
+                self.sink.warn(errors::field_renamed(name, of, renamed.new, renamed.until));
+            }
+            let present = schema::present(of, &name.text);
+            let field = known.iter().find(|f| f.name == present);
             let param = extra.iter().find(|p| p.name.text == name.text);
             match (&item.kind, field, param) {
                 (_, None, None) => self.field_unknown(item, name, place, known, extra),
@@ -251,6 +260,9 @@ impl<'p> Checker<'p, '_> {
             && field.ty != "Bool"
         {
             self.error(errors::hole_unbounded(field.name, value.span));
+            return;
+        }
+        if self.word_unknown(field, value) {
             return;
         }
         if OPEN.contains(&field.ty) {
@@ -289,6 +301,21 @@ impl<'p> Checker<'p, '_> {
         if let Ty::Thing(thing) = &found {
             self.needs_arguments(thing, value.span);
         }
+    }
+
+    /// A word that the field does not take, told with those it does.
+    fn word_unknown(&mut self, field: &Field, value: &'p Expr) -> bool {
+        let words = schema::type_of(field.ty).map(|t| t.words).unwrap_or_default();
+        let callee = if let ExprKind::Call(f, _) = &value.kind { f } else { value };
+        let ExprKind::Path(path) = &callee.kind else { return false };
+        let [name] = &path[..] else { return false };
+        let fixed = words.contains(&name.text.as_str()) || name.text == "none" || words.is_empty();
+        // A name in scope may stand for one of the words.
+        if fixed || self.scope.find(&name.text).is_some() || self.program.lookup(self.module, &name.text).is_some() {
+            return false;
+        }
+        self.error(errors::word_unknown(field.name, name, words));
+        true
     }
 
     /// Every peak is a rate, alone or by accumulator.
@@ -426,7 +453,10 @@ impl<'p> Checker<'p, '_> {
     pub(super) fn missing(&mut self, block: &'p Block, known: &[Field], of: &str, span: Span, optional: &[&str]) {
         let has = |name: &str| {
             block.items.iter().any(|i| match &i.kind {
-                ItemKind::Assign { target, .. } => target.name.text == name,
+                ItemKind::Assign { target, .. } => {
+                    let given = &target.name.text;
+                    given == name || schema::RENAMED.iter().any(|r| r.old == given && r.new == name)
+                }
                 ItemKind::Domain { name: n, .. } => n.text == name,
                 ItemKind::Section { head, .. } => head.text == name,
                 // What could not be read may be the missing one.

@@ -50,7 +50,7 @@ impl<'p> Checker<'p, '_> {
 }
 
 /// The value of an expression of literals, in base units.
-fn constant(e: &Expr, depth: u32) -> Option<(f64, Unit)> {
+pub(super) fn constant(e: &Expr, depth: u32) -> Option<(f64, Unit)> {
     if depth > 32 {
         return None;
     }

@@ -34,6 +34,15 @@ impl Place {
         }
     }
 
+    /// The word the schema knows it by.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Decl(k) | Self::Region(k) | Self::Within(k) => k.keyword(),
+            Self::Part => "part",
+            Self::Section(word) => word,
+        }
+    }
+
     /// The declaration this is in, if its kind is known from the place.
     fn kind(self) -> Option<Kind> {
         match self {

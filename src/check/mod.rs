@@ -14,6 +14,7 @@ mod job;
 mod layout;
 mod model;
 mod scope;
+mod table;
 mod torn;
 mod ty;
 
@@ -184,7 +185,12 @@ impl<'p> Checker<'p, '_> {
     /// What the name of `decl` stands for.
     fn decl_ty(&mut self, decl: &'p Decl, module: ModuleId) -> Ty<'p> {
         match decl.kind {
-            Kind::Fn | Kind::Table => Ty::Func { decl, module },
+            Kind::Fn => Ty::Func { decl, module },
+            // `table wide = busbw with {…}` has the keys of what it is made from.
+            Kind::Table => match self.base(decl, module) {
+                (Some(decl), module) => Ty::Func { decl, module },
+                (None, _) => Ty::Unknown,
+            },
             Kind::Op | Kind::Unit => Ty::Unknown,
             kind => {
                 let base = self.base(decl, module).0;

@@ -45,6 +45,8 @@ pub(super) enum Ty<'p> {
     Links,
     /// An operation of a schedule.
     Op,
+    /// A distribution over numbers of this unit.
+    Dist(Unit),
     /// A value of a model.
     Tensor,
     /// Not known, or wrong and reported.
@@ -100,10 +102,12 @@ impl Ty<'_> {
                 None => format!("{} {}", article(t.kind.keyword()), t.kind.keyword()),
             },
             Self::Made(name) => format!("a `{name}`"),
+            Self::Func { decl, .. } if decl.kind == Kind::Table => format!("the table `{}`", decl.name.text),
             Self::Func { decl, .. } => format!("the function `{}`", decl.name.text),
             Self::Word(w) => format!("the word `{w}`"),
             Self::Links => "links".into(),
             Self::Op => "a schedule operation".into(),
+            Self::Dist(unit) => format!("a distribution of {}", unit.noun()),
             Self::Tensor => "a tensor".into(),
             Self::Unknown => "an unknown value".into(),
         }
@@ -186,6 +190,10 @@ pub(super) fn named<'p>(name: &str, arg: Option<&Ty<'p>>, user: &[SmolStr]) -> O
         "String" => Ty::Text,
         "List" => Ty::List(Rc::new(arg.cloned().unwrap_or(Ty::Unknown))),
         "Op" => Ty::Op,
+        "Dist" => match arg {
+            Some(Ty::Number { unit, .. }) => Ty::Dist(unit.clone()),
+            _ => Ty::Unknown,
+        },
         "Device" => Ty::thing(Kind::Device),
         "Link" => Ty::thing(Kind::Link),
         "Host" => Ty::thing(Kind::Host),

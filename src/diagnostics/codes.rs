@@ -76,6 +76,7 @@ codes! {
     ProductUnnamed    "E0305" "product-unnamed"     Error "the dimensions of a product are not implied";
     InexactDivision   "E0306" "inexact-division"    Error "a whole number does not divide";
     OutOfRange        "E0307" "out-of-range"        Error "a value is outside what is allowed";
+    TableRows         "E0308" "table-rows"          Error "the rows of a table do not fit together";
     // E04 models
     ParamFromData     "E0401" "param-from-data"     Error "a parameter has a dimension of the data";
     DimensionUnknown  "E0402" "unknown-dimension"   Error "a dimension is not declared";
@@ -115,7 +116,9 @@ codes! {
     RuleIdle          "W0601" "rule-idle"           Warning "a rule matches no dimension of the model";
     AxisIdle          "W0602" "axis-idle"           Warning "a mesh axis does nothing";
     LinkShared        "W0501" "link-shared"         Warning "many devices share one link";
+    FieldRenamed      "W0201" "field-renamed"       Warning "a field is given under the name it had";
     BitsAsBytes       "W0301" "bits-as-bytes"       Warning "a bandwidth in bytes looks like one in bits";
+    TableClamped      "W0302" "table-clamped"       Warning "a table is asked outside its rows";
     BubbleLarge       "W0701" "bubble-large"        Warning "a schedule idles longer than it works";
 }
 

@@ -25,6 +25,12 @@ pub fn alone(program: &Program, id: DeclId, sink: &mut Sink) {
         Kind::Device | Kind::Host | Kind::Link => {
             Evaluator::new(program, &mut graph, sink).entry(id, decl.name.span);
         }
+        Kind::Table => {
+            let mut eval = Evaluator::new(program, &mut graph, sink);
+            if let Value::Instance(table) = eval.entry(id, decl.name.span) {
+                eval.table(&table);
+            }
+        }
         Kind::Block => block(program, id, decl, &mut graph, sink),
         Kind::Model | Kind::Cluster => {
             let mut eval = Evaluator::new(program, &mut graph, sink);

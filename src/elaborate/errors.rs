@@ -1,6 +1,6 @@
 //! Wording of what goes wrong while a job is elaborated.
 
-use crate::diagnostics::{Applicability, Code, Diagnostic, nearest};
+use crate::diagnostics::{Applicability, Code, Diagnostic, Edit, nearest};
 use crate::limits;
 use crate::source::Span;
 use crate::syntax::ast::{self, Name};
@@ -245,15 +245,43 @@ pub(super) fn dimension_unknown(name: &Name, known: &[String]) -> Diagnostic {
     }
 }
 
-pub(super) fn param_from_data(dim: &Name, declared: Span) -> Diagnostic {
+pub(super) fn param_from_data(dim: &Name, param: &str, declared: Span) -> Diagnostic {
     Diagnostic::new(
         Code::ParamFromData,
-        format!("a parameter cannot have the dimension `{}` of the data", dim.text),
+        format!("the parameter `{param}` cannot have the dimension `{}` of the data", dim.text),
         dim.span,
         "its extent comes from the job",
     )
     .label(declared, "a dimension of the data")
-    .help("give the table a dimension of its own and take rows of it: `take(param wpe[P, H], P = S)`")
+    .help(format!(
+        "give the table a dimension of its own and take rows of it: `take(param {param}[P, …], P = {})`",
+        dim.text
+    ))
+}
+
+/// Offers a table of 2048 positions of its own in place of one indexed by the data.
+pub(super) fn own_positions(d: Diagnostic, param: Span, taken: &str, dims: Span) -> Diagnostic {
+    let mut d = d.fix("give it 2048 positions of its own", param, taken, Applicability::Unsure);
+    if let Some(fix) = d.fixes.last_mut() {
+        fix.edits.insert(0, Edit { span: dims, text: "P = 2048, ".into() });
+    }
+    d
+}
+
+/// A weight without the dimensions that a product with it would have to sum over.
+pub(super) fn weight_lacks(weight: &str, own: &str, lacks: &[String], first: Span, span: Span) -> Diagnostic {
+    let list = lacks.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+    let before = Span { end: first.start, ..first };
+    Diagnostic::new(
+        Code::DimensionMismatch,
+        format!("`@` has nothing to sum: `{weight}` lacks {list}"),
+        span,
+        format!("has [{own}]"),
+    )
+    .note(format!(
+        "the other side has {list}, the target has not: a product sums what both sides have and the target lacks"
+    ))
+    .fix(format!("give `{weight}` {list}"), before, format!("{}, ", lacks.join(", ")), Applicability::Unsure)
 }
 
 /// A statement's target and what its right side has do not agree.
@@ -390,7 +418,9 @@ pub(super) fn kv_heads(k: i128, n: i128, def: &ast::DimDef, of: &str, at: Span) 
     let d = if at == def.extent.span { d } else { d.label(def.name.span, format!("`{name}` is declared here")) };
     let legal: Vec<i128> = (1..=n.min(4_096)).filter(|v| n % v == 0).collect();
     let d = d.help(format!("`{name}` may be {}", around(&legal, k)));
-    match legal.iter().rev().find(|v| **v < k) {
+    // A power of two first: axes that split heads are.
+    let below = || legal.iter().rev().copied().filter(|v| *v < k);
+    match below().find(|v| *v > 1 && v.count_ones() == 1).or_else(|| below().next()) {
         Some(v) => d.fix(format!("write `{v}` for `{k}`"), at, v.to_string(), Applicability::Unsure),
         None => d,
     }
@@ -480,4 +510,19 @@ pub(super) fn several_devices(word: &str, cluster: &str, kinds: &[&str], span: S
     )
     .note(format!("its devices are {listed}"))
     .help("name the one that is meant; that all of them have room is what `fits` says, and every job has to")
+}
+
+/// A block called without a dimension: what there is, and the likely one.
+pub(super) fn block_dim(d: Diagnostic, name: &str, near: Option<&str>, known: &[&str], call: Span) -> Diagnostic {
+    let list = known.iter().take(12).map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ");
+    let d = d
+        .note(format!("the dimensions here are {list}"))
+        .help(format!("declare `{name}` in `dims`, or say which one it is: `{name} = …` in the call"));
+    match near {
+        Some(near) => {
+            let close = Span { start: call.end - 1, end: call.end - 1, ..call };
+            d.fix(format!("let `{name}` be `{near}`"), close, format!(", {name} = {near}"), Applicability::Unsure)
+        }
+        None => d,
+    }
 }

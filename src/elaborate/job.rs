@@ -9,7 +9,7 @@ use super::errors;
 use super::layout::{self, PipelineItem};
 use super::model;
 use super::numerics::Numerics;
-use crate::eval::{Choice, Domain, Env, Evaluator, Instance, Value, Wanted};
+use crate::eval::{Choice, Demand, Domain, Env, Evaluator, Inside, Instance, Value, Wanted};
 use crate::expr::{self, Node};
 use crate::graph::{DataDim, OpGraph, ValueRole, language_name};
 use crate::hir::{DeclId, Program};
@@ -114,6 +114,8 @@ pub enum DutyKind {
         /// Divisor.
         b: expr::Id,
     },
+    /// A key lies inside the table it is looked up in.
+    Inside(Inside),
     /// An axis lies inside one instance of a level.
     Place {
         /// The axis.
@@ -351,11 +353,11 @@ impl<'p> Builder<'p, '_, '_> {
         self.check_selectors(&evaluated.scopes, &ops);
         self.check_named_values(&evaluated.layout, &ops);
         for c in std::mem::take(&mut self.eval.conditions) {
-            duties.push(Duty {
-                cond: c.cond,
-                kind: DutyKind::Division { a: c.division.0, b: c.division.1 },
-                span: c.span,
-            });
+            let kind = match c.what {
+                Demand::Division(a, b) => DutyKind::Division { a, b },
+                Demand::Inside(inside) => DutyKind::Inside(inside),
+            };
+            duties.push(Duty { cond: c.cond, kind, span: c.span });
         }
         if self.eval.sink.error_count() > before {
             return None;

@@ -1,7 +1,7 @@
 //! Operators: units checked, known numbers computed, others put into the graph.
 
 use super::errors;
-use super::{Condition, Env, Evaluator, MAX_LIST, Num, Quantity, Truth, Value, Wanted};
+use super::{Condition, Demand, Env, Evaluator, MAX_LIST, Num, Quantity, Truth, Value, Wanted};
 use crate::expr::{Kind, Node};
 use crate::source::Span;
 use crate::syntax::ast::{BinaryOp, Expr, UnaryOp};
@@ -250,7 +250,7 @@ impl<'p> Evaluator<'p, '_> {
                 let rest = self.graph.put(Node::Mod(a, b));
                 let zero = self.graph.int(0);
                 let cond = self.graph.eq(rest, zero);
-                self.conditions.push(Condition { cond, division: (a, b), span: at });
+                self.conditions.push(Condition { cond, what: Demand::Division(a, b), span: at });
                 plain(Num::Sym(self.graph.put(Node::ExactDiv(a, b))))
             }
         }

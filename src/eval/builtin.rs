@@ -1,7 +1,7 @@
 //! Built-in functions and the fixed words of the language.
 
-use super::errors;
 use super::{Evaluator, MAX_LIST, Num, Quantity, ScheduleOp, Truth, Value};
+use super::{chance, errors};
 use crate::expr::{Kind, Node};
 use crate::source::Span;
 use crate::syntax::ast::BinaryOp;
@@ -125,6 +125,9 @@ impl<'p> Evaluator<'p, '_> {
         }
         let want = |n: usize| args.len() == n;
         match name {
+            "max" if want(1) && matches!(&args[0].0, Value::Word(w) if chance::parameters(&w.name).is_some()) => {
+                self.of_distribution(name, &args[0].0, args[0].1)
+            }
             "min" | "max" | "sum" | "any" | "all" | "len" | "flatten" if want(1) => {
                 self.over_list(name, &args[0], span)
             }

@@ -1,9 +1,9 @@
 //! Calls: built-ins, functions, words, and declarations given their arguments.
 
 use super::builtin::{FUNCTIONS, is_word};
-use super::errors;
 use super::types::wanted_of;
 use super::{Closure, Env, Evaluator, Hole, Instance, Value, Wanted, Word, type_wanted};
+use super::{chance, errors};
 use crate::source::Span;
 use crate::syntax::ast::{self, Arg, Expr, ExprKind, Param, ParamKind};
 use smol_str::SmolStr;
@@ -42,6 +42,10 @@ impl<'p> Evaluator<'p, '_> {
                 let values =
                     args.iter().map(|a| (self.eval(arg_expr(a), env, &inner), arg_expr(a).span)).collect::<Vec<_>>();
                 return self.builtin(&name.text, &values, span);
+            }
+            if let ([Arg::Positional(e)], true) = (args, chance::FUNCTIONS.contains(&name.text.as_str())) {
+                let value = self.eval(e, env, &Wanted::Any);
+                return self.of_distribution(&name.text, &value, e.span);
             }
             if is_word(&name.text) && self.pending_field(&name.text).is_none() {
                 return self.word(name, args, env);
@@ -178,6 +182,9 @@ impl<'p> Evaluator<'p, '_> {
         let before = self.sink.error_count();
         let mut args = base.args.clone();
         let slots = self.bind(params, given, &base.decl.name);
+        if base.decl.kind == ast::Kind::Table && failed.is_none() && self.sink.error_count() == before {
+            return self.ask(base, &slots, span);
+        }
         let bound = params.iter().zip(slots).filter_map(|(p, slot)| Some((p.name.text.clone(), slot?)));
         args.extend(bound);
         if let Some(e) = failed {
@@ -188,6 +195,38 @@ impl<'p> Evaluator<'p, '_> {
         }
         let instance = Instance { args, span, ..base.clone() };
         self.finish(Rc::new(instance))
+    }
+
+    /// The value of a table at keys given by position or name.
+    fn ask(&mut self, table: &Instance<'p>, keys: &Slots<'p>, span: Span) -> Value<'p> {
+        let params = table.decl.params.as_deref().unwrap_or_default();
+        let mut found = Vec::with_capacity(keys.len());
+        for (param, key) in params.iter().zip(keys) {
+            match key {
+                Some((Value::Num(q), _)) => found.push(q.clone()),
+                Some((Value::Hole(_), at)) => {
+                    return self.error(errors::wrong_kind(
+                        &format!("`{}`", param.name.text),
+                        "a number",
+                        "an open choice",
+                        *at,
+                    ));
+                }
+                Some((Value::Error(e), _)) => return Value::Error(*e),
+                Some((other, at)) => {
+                    let noun = other.noun();
+                    return self.error(errors::wrong_kind(&format!("`{}`", param.name.text), "a number", &noun, *at));
+                }
+                None => {
+                    let name = &table.decl.name;
+                    return self.error(errors::missing_argument(&param.name.text, &name.text, span, name.span));
+                }
+            }
+        }
+        match self.table(table) {
+            Some(rows) => self.look_up(&rows, &found, span),
+            None => Value::Error(self.reported_before()),
+        }
     }
 
     /// Applies a user's function to evaluated values; a parameter without one takes its default.

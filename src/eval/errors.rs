@@ -187,6 +187,18 @@ pub(crate) fn missing_field(name: &str, of: &str, span: Span) -> Diagnostic {
     Diagnostic::new(Code::FieldMissing, format!("{of} needs a field `{name}`"), span, format!("`{name}` is missing"))
 }
 
+/// Rows of a table whose keys do not grow: the key before and the one that does not follow it.
+pub(crate) fn rows_unordered(unit: &Unit, before: (f64, Span), after: (f64, Span)) -> Diagnostic {
+    let show = |v| crate::units::show(v, unit);
+    Diagnostic::new(
+        Code::TableRows,
+        format!("the keys of a table increase: {} comes after {}", show(after.0), show(before.0)),
+        after.1,
+        "not above the key before",
+    )
+    .label(before.1, format!("the row before has {}", show(before.0)))
+}
+
 /// Sizes of a torus against the children of its level: `count` and `last` are the places of the number of children and of
 /// the last size, where they are written out.
 pub(crate) fn torus_sizes(

@@ -6,15 +6,19 @@
 mod arith;
 pub(crate) mod builtin;
 mod call;
+pub(crate) mod chance;
 mod choice;
 pub(crate) mod errors;
 mod record;
+mod table;
 mod types;
 mod value;
 
 pub use call::metric_of;
+pub use chance::{Distribution, Law};
 pub use choice::{Choice, Choices, Domain, Hole};
 pub use record::{fields_of, lets_in_order};
+pub use table::{Inside, Table};
 pub use types::{Wanted, type_unit, type_wanted};
 pub use value::{Closure, Env, Given, Instance, Num, Quantity, Record, ScheduleOp, Truth, Value, Word};
 
@@ -40,10 +44,19 @@ const MAX_DEPTH: u32 = 200;
 pub struct Condition {
     /// A Bool node.
     pub cond: expr::Id,
-    /// `a` and `b` of an exact division `a / b`.
-    pub division: (expr::Id, expr::Id),
-    /// The division.
+    /// Where it comes from.
+    pub what: Demand,
+    /// The division, or the call of the table.
     pub span: Span,
+}
+
+/// What a [`Condition`] comes from.
+#[derive(Clone, Debug)]
+pub enum Demand {
+    /// `a` and `b` of an exact division `a / b`.
+    Division(expr::Id, expr::Id),
+    /// A key of a table lies inside it.
+    Inside(Inside),
 }
 
 /// Evaluates expressions of one program into one graph.
@@ -54,13 +67,15 @@ pub struct Evaluator<'p, 's> {
     pub graph: &'s mut expr::Graph,
     /// Where diagnostics go.
     pub sink: &'s mut Sink,
-    /// Exact divisions of symbolic numbers met so far.
+    /// Exact divisions and table keys of symbolic numbers met so far.
     pub conditions: Vec<Condition>,
     /// Open choices and the point they have.
     pub choices: Choices<'p>,
     /// Metrics asked for with an argument, such as `params(mtp)`, by name and path.
     pub applied: IndexMap<(SmolStr, Vec<String>), Value<'p>>,
     cache: IndexMap<DeclId, Value<'p>>,
+    /// Tables by the blocks they were made from; none for those that are wrong.
+    tables: IndexMap<Vec<*const ast::Block>, Option<Rc<Table>>>,
     active: Vec<DeclId>,
     pending: Vec<record::Pending<'p>>,
     calls: Vec<*const ast::Decl>,
@@ -79,6 +94,7 @@ impl<'p, 's> Evaluator<'p, 's> {
             choices: Choices::default(),
             applied: IndexMap::new(),
             cache: IndexMap::new(),
+            tables: IndexMap::new(),
             active: Vec::new(),
             pending: Vec::new(),
             calls: Vec::new(),
@@ -275,7 +291,16 @@ impl<'p, 's> Evaluator<'p, 's> {
             Value::Bool(Truth::Known(true)) => self.eval(a, env, wanted),
             Value::Bool(Truth::Known(false)) => self.eval(b, env, wanted),
             Value::Bool(Truth::Sym(cond)) => {
-                let (x, y) = (self.eval(a, env, wanted), self.eval(b, env, wanted));
+                // What a branch demands it demands only where it is taken.
+                let before = self.conditions.len();
+                let x = self.eval(a, env, wanted);
+                let between = self.conditions.len();
+                let y = self.eval(b, env, wanted);
+                let other = self.graph.not(cond);
+                for (i, c) in self.conditions.iter_mut().enumerate().skip(before) {
+                    let untaken = if i < between { other } else { cond };
+                    c.cond = self.graph.or(untaken, c.cond);
+                }
                 match (x, y) {
                     (Value::Num(x), Value::Num(y)) if x.unit == y.unit => {
                         let (i, j) = (self.node(x.num), self.node(y.num));

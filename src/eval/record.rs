@@ -78,6 +78,16 @@ pub fn lets_in_order(block: &Block) -> Vec<&Let> {
     out
 }
 
+/// `none` alone.
+fn is_none(e: &Expr) -> bool {
+    matches!(&e.kind, ExprKind::Path(p) if p.len() == 1 && p[0].text == "none")
+}
+
+/// Whether `none` is a value of the field: no master copy, no scaling.
+fn takes_none(kind: Kind, field: &str) -> bool {
+    kind == Kind::Precision && matches!(field, "master" | "scale")
+}
+
 /// Kinds whose value is a record of fields.
 fn is_record(kind: Kind) -> bool {
     matches!(kind, Kind::Device | Kind::Host | Kind::Link | Kind::Dtype | Kind::Precision | Kind::Optimizer)
@@ -88,7 +98,6 @@ impl<'p> Evaluator<'p, '_> {
     pub(super) fn decl_value(&mut self, decl: &'p ast::Decl, id: DeclId, env: &Rc<Env<'p>>) -> Value<'p> {
         match decl.kind {
             Kind::Fn => return Value::Func(Rc::new(Closure { decl, env: Rc::clone(env) })),
-            Kind::Table => return self.error(errors::not_supported("tables", decl.name.span)),
             Kind::Op => return self.error(errors::not_supported("operators of one's own", decl.name.span)),
             Kind::Unit => {
                 return self.error(errors::wrong_kind("a value", "something else", "a unit", decl.name.span));
@@ -159,7 +168,11 @@ impl<'p> Evaluator<'p, '_> {
         let before = self.sink.error_count();
         for g in &given {
             for (field, (e, at)) in fields_of(g.block) {
-                if known.iter().any(|k| *k == *field) {
+                let field = SmolStr::new(schema::present(kind.keyword(), &field));
+                // `with { price = none }` takes the field away, where `none` is no value of its own.
+                if is_none(e) && !takes_none(kind, &field) {
+                    sources.swap_remove(&field);
+                } else if known.iter().any(|k| *k == *field) {
                     sources.insert(field, (e, Rc::clone(&g.env), at));
                 } else {
                     let of = format!("a {}", kind.keyword());

@@ -5,12 +5,13 @@
 pub mod schema;
 mod visit;
 
-pub use visit::{exprs_of_decl, walk_expr, walk_file};
+pub use visit::{csv_call, exprs_of_decl, walk_expr, walk_file};
 
 use crate::source::{FileId, Span};
 use crate::syntax::ast;
 use indexmap::IndexMap;
 use smol_str::SmolStr;
+use std::sync::Arc;
 
 /// A module, by position in [`Program::modules`].
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -105,6 +106,8 @@ pub struct Program {
     pub prelude_names: Vec<SmolStr>,
     /// Units the program declares.
     pub units: Vec<SmolStr>,
+    /// Text of the files that tables read, by the place of the string that names each.
+    pub data: IndexMap<Span, Arc<str>>,
 }
 
 impl Program {

@@ -1,5 +1,9 @@
 //! The fields of declarations: one table that evaluation, checks and documentation read.
 
+mod types;
+
+pub use types::{TYPES, Type, type_of};
+
 use crate::syntax::ast::Kind;
 
 /// A field of a declaration.
@@ -269,6 +273,76 @@ const SCHEDULE: &[Field] = &[
     f("dispatch", "Dispatch", Some("strict"), "`hint`: a rank takes the first ready operation"),
 ];
 
+/// A field that had another name: the old one works through edition `until`, with a warning and a fix.
+#[derive(Debug)]
+pub struct Renamed {
+    /// The declaration's keyword, or the first word of the item or section.
+    pub of: &'static str,
+    /// The name it had.
+    pub old: &'static str,
+    /// The name it has.
+    pub new: &'static str,
+    /// The last edition that knows the old name.
+    pub until: u32,
+}
+
+/// Every renamed field.
+pub const RENAMED: &[Renamed] = &[
+    Renamed { of: "device", old: "tdp", new: "power", until: 1 },
+    Renamed { of: "level", old: "in_network", new: "in_network_reduction", until: 1 },
+];
+
+/// The present name of the field `name` of a declaration, item or section.
+pub fn present<'a>(of: &str, name: &'a str) -> &'a str {
+    renamed(of, name).map_or(name, |r| r.new)
+}
+
+/// The entry of a field's former name.
+pub fn renamed(of: &str, name: &str) -> Option<&'static Renamed> {
+    RENAMED.iter().find(|r| r.of == of && r.old == name)
+}
+
+/// A declaration, item or section that has fields.
+#[derive(Debug)]
+pub struct Section {
+    /// Its keyword or first word.
+    pub word: &'static str,
+    /// What it is.
+    pub doc: &'static str,
+    /// Its fields, in the order in which they are documented.
+    pub fields: &'static [Field],
+}
+
+/// Everything that has fields, declarations first: what documentation lists and an editor completes.
+pub const SECTIONS: &[Section] = &[
+    Section { word: "device", doc: "an accelerator", fields: DEVICE },
+    Section { word: "host", doc: "the processors and memory of a node", fields: HOST },
+    Section { word: "link", doc: "a network link", fields: LINK },
+    Section { word: "level", doc: "a level of a cluster", fields: LEVEL },
+    Section { word: "dtype", doc: "a number format", fields: DTYPE },
+    Section { word: "precision", doc: "which format each class of tensors has", fields: PRECISION },
+    Section { word: "optimizer", doc: "what an update computes and keeps", fields: OPTIMIZER },
+    Section { word: "schedule", doc: "who computes what when in a pipeline", fields: SCHEDULE },
+    Section { word: "table", doc: "measured points", fields: TABLE },
+    Section { word: "op", doc: "an operator of one's own", fields: OP },
+    Section { word: "part", doc: "a piece of the model with devices of its own", fields: PART },
+    Section { word: "shard", doc: "how a rule splits", fields: SHARD },
+    Section { word: "store", doc: "how a class rests between uses", fields: STORE },
+    Section { word: "update", doc: "where the optimizer runs", fields: UPDATE },
+    Section { word: "reduce", doc: "when and how gradients are summed", fields: REDUCE },
+    Section { word: "overlap", doc: "what hides behind computation", fields: OVERLAP },
+    Section { word: "pipeline", doc: "how the model is cut into stages", fields: PIPELINE },
+    Section { word: "train", doc: "a training job", fields: TRAIN },
+    Section { word: "finetune", doc: "a training job of part of the parameters", fields: FINETUNE },
+    Section { word: "serve", doc: "a serving job", fields: SERVE },
+    Section { word: "workflow", doc: "jobs that share a cluster", fields: WORKFLOW },
+    Section { word: "checkpoint", doc: "what is written, how often", fields: CHECKPOINT },
+    Section { word: "failures", doc: "what breaks, how often", fields: FAILURES },
+    Section { word: "pool", doc: "devices that serve phases", fields: POOL },
+    Section { word: "role", doc: "a job of a workflow", fields: ROLE },
+    Section { word: "edge", doc: "what flows between pools or roles", fields: EDGE },
+];
+
 /// The fields of a level in a cluster.
 pub fn level_fields() -> &'static [Field] {
     LEVEL
@@ -276,43 +350,16 @@ pub fn level_fields() -> &'static [Field] {
 
 /// The fields of a declaration of `kind`; empty where it has items only.
 pub fn fields(kind: Kind) -> &'static [Field] {
-    match kind {
-        Kind::Device => DEVICE,
-        Kind::Host => HOST,
-        Kind::Link => LINK,
-        Kind::Dtype => DTYPE,
-        Kind::Precision => PRECISION,
-        Kind::Optimizer => OPTIMIZER,
-        Kind::Train => TRAIN,
-        Kind::Schedule => SCHEDULE,
-        Kind::Finetune => FINETUNE,
-        Kind::Serve => SERVE,
-        Kind::Workflow => WORKFLOW,
-        Kind::Table => TABLE,
-        Kind::Op => OP,
-        Kind::Fn | Kind::Cluster | Kind::Cost | Kind::Model | Kind::Block | Kind::Layout | Kind::Unit => &[],
+    if matches!(kind, Kind::Fn | Kind::Cluster | Kind::Cost | Kind::Model | Kind::Block | Kind::Layout | Kind::Unit) {
+        return &[];
     }
+    block_fields(kind.keyword()).unwrap_or_default()
 }
 
 /// The fields of the block of an item or section, by its first word (`store`, `pipeline`, `role`); none where there
 /// is no such block.
 pub fn block_fields(word: &str) -> Option<&'static [Field]> {
-    Some(match word {
-        "level" => LEVEL,
-        "part" => PART,
-        "store" => STORE,
-        "update" => UPDATE,
-        "reduce" => REDUCE,
-        "shard" => SHARD,
-        "pipeline" => PIPELINE,
-        "overlap" => OVERLAP,
-        "pool" => POOL,
-        "edge" => EDGE,
-        "role" => ROLE,
-        "checkpoint" => CHECKPOINT,
-        "failures" => FAILURES,
-        _ => return None,
-    })
+    SECTIONS.iter().find(|s| s.word == word).map(|s| s.fields)
 }
 
 /// What the functions of a cost model are called with.

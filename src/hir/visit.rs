@@ -5,6 +5,19 @@ use crate::syntax::ast::{
     SelectorPart, TargetSuffix, Tolerance,
 };
 
+/// `csv("FILE", …)`: the string, its text and the other arguments.
+pub fn csv_call(e: &Expr) -> Option<(&Expr, &str, &[Arg])> {
+    let ExprKind::Call(f, args) = &e.kind else { return None };
+    let ExprKind::Path(path) = &f.kind else { return None };
+    match (&path[..], args.split_first()) {
+        ([word], Some((Arg::Positional(name), rest))) if word.text == "csv" => match &name.kind {
+            ExprKind::Str(file) => Some((name, file, rest)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// Calls `visit` on every expression of `file`, outer before inner.
 pub fn walk_file<'a>(file: &'a File, visit: &mut dyn FnMut(&'a Expr)) {
     for entry in &file.entries {

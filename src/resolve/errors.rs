@@ -47,9 +47,17 @@ pub(super) fn use_shape(span: Span) -> Diagnostic {
         .help("write `use std::models::Llama3_8B`, `use \"site.par\"::{Pod}` or `use \"site.par\" as site`")
 }
 
-pub(super) fn use_cycle(span: Span, path: &str) -> Diagnostic {
-    Diagnostic::new(Code::Recursion, format!("`{path}` uses the file that uses it"), span, "closes the circle")
-        .help("move what both need into a third file")
+/// `first`: the `use` that leads into the circle; `last`: the one that closes it.
+pub(super) fn use_cycle(first: Span, last: Span, files: &[&str]) -> Diagnostic {
+    let name = files.first().copied().unwrap_or_default();
+    let shown = files.iter().map(|f| format!("`{f}`")).collect::<Vec<_>>().join(" → ");
+    let d = if first == last {
+        Diagnostic::new(Code::Recursion, format!("`{name}` uses itself"), first, "the file it stands in")
+    } else {
+        let message = format!("`{name}` uses a file that uses it");
+        Diagnostic::new(Code::Recursion, message, first, "leads back here").label(last, "closes the circle")
+    };
+    d.note(format!("the circle is {shown}")).help("move what both need into a third file")
 }
 
 pub(super) fn std_module_missing(group: &Name, known: &[SmolStr]) -> Diagnostic {

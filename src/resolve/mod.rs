@@ -6,13 +6,14 @@ pub mod errors;
 mod library;
 
 use crate::diagnostics::{Diagnostic, Edit, Sink};
-use crate::hir::{Binding, DeclId, Module, ModuleId, Program, walk_file};
+use crate::hir::{Binding, DeclId, Module, ModuleId, Program, csv_call, walk_file};
 use crate::source::{FileId, ReadError, Sources, Span, World};
 use crate::syntax::{self, ast};
 use indexmap::IndexMap;
 use library::Library;
 use smol_str::SmolStr;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 /// What jobs fall back to.
 const DEFAULTS: &[(&str, &str)] = &[
@@ -46,6 +47,8 @@ pub fn resolve(sources: &mut Sources, world: &dyn World, files: &[RootFile], sin
         program: Program::default(),
         by_path: IndexMap::new(),
         depth: 0,
+        following: Vec::new(),
+        data_files: IndexMap::new(),
     };
     for file in files {
         if let Some(id) = loader.root(file) {
@@ -68,6 +71,10 @@ struct Loader<'a> {
     /// Modules by normalised path; `None` while being loaded.
     by_path: IndexMap<String, Option<ModuleId>>,
     depth: usize,
+    /// The `use`s being followed: which file each stands in, and where.
+    following: Vec<(String, Span)>,
+    /// Files of tables, read once each.
+    data_files: IndexMap<String, Result<Arc<str>, ReadError>>,
 }
 
 /// Most uses one fix looks at.
@@ -134,6 +141,7 @@ impl Loader<'_> {
                 scope.insert(name.text.clone(), (binding, name.span));
             }
         }
+        self.data(&tree, &path, std);
         self.depth += 1;
         for entry in &tree.entries {
             if let ast::Entry::Use(u) = entry {
@@ -146,6 +154,34 @@ impl Loader<'_> {
         module.ast = tree;
         module.scope = scope.into_iter().map(|(n, (b, _))| (n, b)).collect();
         id
+    }
+
+    /// Reads the files that tables of `tree` name: by the same door as other files.
+    fn data(&mut self, tree: &ast::File, from: &str, std: bool) {
+        let mut named: Vec<(Span, String)> = Vec::new();
+        walk_file(tree, &mut |e| named.extend(csv_call(e).map(|(name, file, _)| (name.span, file.to_string()))));
+        let folder = Path::new(from).parent().map_or_else(PathBuf::new, Path::to_path_buf);
+        for (span, text) in named {
+            let path = folder.join(&text);
+            let key = normalise(&path);
+            let read = match self.data_files.get(&key) {
+                Some(known) => known.clone(),
+                None if std => {
+                    let own = key.strip_prefix("std/").unwrap_or(&key);
+                    crate::source::stdlib_file(own).map(Arc::from).ok_or(ReadError::Missing)
+                }
+                None => self.world.read(&path).map(Arc::from),
+            };
+            match &read {
+                Ok(content) => {
+                    self.program.data.insert(span, Arc::clone(content));
+                }
+                Err(why) => {
+                    self.sink.error(errors::unreadable(span, &text, why));
+                }
+            }
+            self.data_files.insert(key, read);
+        }
     }
 
     fn import(&mut self, u: &ast::Use, from: &str, std: bool, scope: &mut IndexMap<SmolStr, (Binding, Span)>) {
@@ -210,14 +246,23 @@ impl Loader<'_> {
         let module = match self.by_path.get(&key) {
             Some(Some(id)) => *id,
             Some(None) => {
-                self.sink.error(errors::use_cycle(span, text));
+                // The circle, from the file that is used again: its own `use` is where a reader begins.
+                let from_here = self.following.iter().position(|(file, _)| *file == key).unwrap_or(0);
+                let circle = self.following.get(from_here..).unwrap_or_default();
+                let mut files: Vec<&str> = circle.iter().map(|(file, _)| file.as_str()).collect();
+                files.extend([from, key.as_str()]);
+                let at = circle.first().map_or(span, |(_, at)| *at);
+                self.sink.error(errors::use_cycle(at, span, &files));
                 return;
             }
             None => match self.world.read(&path) {
                 _ if std => return,
                 Ok(content) => {
                     let file = self.sources.add(key.clone(), content, false);
-                    self.module(file, key, false)
+                    self.following.push((from.to_string(), span));
+                    let id = self.module(file, key, false);
+                    self.following.pop();
+                    id
                 }
                 Err(why) => {
                     self.sink.error(errors::unreadable(span, text, &why));

@@ -105,3 +105,55 @@ fn what_does_not_fit_is_said_once() {
     assert_eq!(value("let x = [0] * 2000000"), Err(vec![Code::LimitExceeded]));
     assert_eq!(value("let x = 2 ^ 64 * 2 ^ 64"), Err(vec![Code::LimitExceeded]));
 }
+
+#[test]
+fn distributions_have_means_and_percentiles() {
+    let near = |text: &str, wanted: f64| {
+        let shown = ok(&format!("let x = {text}"));
+        let found: f64 = shown.split(' ').next().unwrap().parse().unwrap();
+        assert!((found - wanted).abs() <= 2e-9 * wanted.abs(), "{text}: {found} instead of {wanted}");
+    };
+    near("mean(point(3 s))", 3.0);
+    near("mean(5 tok)", 5.0);
+    near("p99(5 tok)", 5.0);
+    near("mean(uniform(2 s, 6 s))", 4.0);
+    near("p95(uniform(0, 10))", 9.5);
+    near("max(uniform(0, 10))", 10.0);
+    // The 95th and 99th percentile of the standard normal law: 1.6448536269514722 and 2.3263478740408408.
+    near("p95(normal(mean = 100, sd = 10))", 116.448_536_269_514_7);
+    near("p99(normal(mean = 100, sd = 10))", 123.263_478_740_408_4);
+    // exp(1/2) = 1.6487212707001282; exp(1.6448536269514722) = 5.180251602233015.
+    near("mean(lognormal(median = 900 tok, sigma = 1.0))", 900.0 * 1.648_721_270_700_128_2);
+    near("p50(lognormal(median = 900 tok, sigma = 1.0))", 900.0);
+    near("p95(lognormal(median = 900 tok, sigma = 1.0))", 900.0 * 5.180_251_602_233_015);
+    near("p50(lognormal(mean = 900 tok, sigma = 1.0))", 900.0 / 1.648_721_270_700_128_2);
+    near("max(lognormal(median = 900 tok, sigma = 1.0, max = 8 ktok))", 8_000.0);
+    near("p99(lognormal(median = 900 tok, sigma = 1.0, max = 8 ktok))", 8_000.0);
+    // Cut at its median: half of the law is below, with mean exp(1/2) Φ(-1) = 0.26158..., and half is 1.
+    near("mean(lognormal(median = 1, sigma = 1.0, max = 1))", 1.648_721_270_700_128_2 * 0.158_655_253_931_457_05 + 0.5);
+    // -ln(0.05) = 2.995732273553991.
+    near("p95(exponential(rate = 2 step/s)) * 1 step/s", 2.995_732_273_553_991 / 2.0);
+    near("mean(poisson(mean = 3))", 3.0);
+    // P(X <= 6) = 0.9665, P(X <= 5) = 0.9161 for mean 3.
+    near("p95(poisson(mean = 3))", 6.0);
+    near("mean(mixture([[1, point(2)], [3, uniform(0, 8)]]))", 3.5);
+    // Three quarters even over 0..8: half of all below means x = 8 (0.5 - 0.25) / 0.75 once 2 is counted.
+    near("p50(mixture([[1, point(2)], [3, uniform(0, 8)]]))", 8.0 * 0.25 / 0.75);
+}
+
+#[test]
+fn distributions_say_what_they_lack() {
+    let code = |text: &str| value(&format!("let x = {text}")).unwrap_err();
+    assert_eq!(code("mean(normal(mean = 3 s, sd = 1 B))"), [Code::UnitMismatch]);
+    assert_eq!(code("mean(lognormal(median = 3, sigma = 1 s))"), [Code::UnitMismatch]);
+    assert_eq!(code("mean(normal(mean = 3, deviation = 1))"), [Code::ArgumentWrong]);
+    assert_eq!(code("mean(normal(mean = 3))"), [Code::ArgumentWrong]);
+    assert_eq!(code("mean(zipf(s = 1.1))"), [Code::KindMismatch]);
+    assert_eq!(code("1 s + mean(uniform(1 B, 2 B))"), [Code::UnitMismatch]);
+    assert_eq!(code("mean([1, 2])"), [Code::KindMismatch]);
+}
+
+#[test]
+fn lets_stand_in_any_order() {
+    assert_eq!(ok("fn f(n: Int) -> Int {\n  let b = a + 1\n  let a = 2 * n\n  return b\n}\nlet x = f(3)"), "7");
+}

@@ -5,6 +5,7 @@ use super::super::ty::{Thing, Ty, Whole};
 use super::arg_expr;
 use crate::diagnostics::Applicability;
 use crate::eval::builtin::{FUNCTIONS, is_word};
+use crate::eval::chance;
 use crate::eval::errors as said;
 use crate::hir::{ModuleId, schema};
 use crate::source::Span;
@@ -45,7 +46,7 @@ impl<'p> Checker<'p, '_> {
                     for arg in args {
                         ty = self.infer_open(arg_expr(arg));
                     }
-                    return ty;
+                    return if let Ty::Dist(unit) = ty { Ty::number(unit) } else { ty };
                 }
                 None if is_word(text) || self.open > 0 => {
                     return self.word(text, args);
@@ -115,11 +116,52 @@ impl<'p> Checker<'p, '_> {
             };
             if names {
                 self.infer_open(arg_expr(arg));
-            } else {
+            } else if chance::parameters(word).is_none() {
                 self.infer(arg_expr(arg), Whole::Maybe);
             }
         }
-        Ty::Unknown
+        if chance::parameters(word).is_some() { self.law(word, args) } else { Ty::Unknown }
+    }
+
+    /// `lognormal(median = 900 tok, …)`: a distribution of the unit its numbers have; they agree.
+    fn law(&mut self, word: &str, args: &'p [Arg]) -> Ty<'p> {
+        let params = chance::parameters(word).unwrap_or_default();
+        let mut first: Option<(Unit, Span)> = None;
+        for (i, arg) in args.iter().enumerate() {
+            let e = arg_expr(arg);
+            let (name, at) = match arg {
+                Arg::Named(n, _) | Arg::Domain(n, _) => (n.text.as_str(), n.span),
+                Arg::Positional(_) => (params.get(i).copied().unwrap_or_default(), e.span),
+            };
+            let ty = self.infer(e, Whole::Maybe);
+            if !params.contains(&name) {
+                let takes: Vec<&str> = params.to_vec();
+                return self.error(super::super::errors::law_argument(word, name, &takes, at));
+            }
+            let Ty::Number { unit, .. } = ty else { continue };
+            match (&first, name) {
+                (_, "sigma" | "s") if !unit.is_none() => {
+                    return self.error(said::wrong_unit(
+                        &format!("`{name}` of `{word}`"),
+                        &Unit::none(),
+                        &unit,
+                        e.span,
+                    ));
+                }
+                (_, "sigma" | "s") => {}
+                (Some((u, place)), _) if *u != unit => {
+                    let d = said::wrong_unit(&format!("`{name}` of `{word}`"), u, &unit, e.span);
+                    return self.error(d.label(*place, format!("{} here", u.noun())));
+                }
+                (Some(_), _) => {}
+                (None, _) => first = Some((unit, e.span)),
+            }
+        }
+        match (word, first) {
+            ("zipf" | "empirical" | "mixture", _) | (_, None) => Ty::Unknown,
+            ("exponential", Some((rate, _))) => Ty::Dist(Unit::none().div(&rate)),
+            (_, Some((unit, _))) => Ty::Dist(unit),
+        }
     }
 
     fn builtin(&mut self, name: &str, args: &'p [Arg], span: Span, want: Whole) -> Ty<'p> {
@@ -138,6 +180,7 @@ impl<'p> Checker<'p, '_> {
         }
         match (name, &types[..]) {
             ("min" | "max", [(Ty::List(inner), _)]) => (**inner).clone(),
+            ("max", [(Ty::Dist(unit), _)]) => Ty::number(unit.clone()),
             ("sum", [(Ty::List(inner), _)]) => match &**inner {
                 Ty::Number { .. } => (**inner).clone(),
                 _ => Ty::Unknown,

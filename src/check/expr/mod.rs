@@ -364,7 +364,7 @@ impl<'p> Checker<'p, '_> {
             Ty::Word(word) if self.open == 0 && matches!(base.kind, ExprKind::Kind(_)) => {
                 self.error(said::unknown_name(word, base.span, &[]))
             }
-            Ty::Unknown | Ty::Tensor | Ty::Word(_) | Ty::List(_) | Ty::Func { .. } => Ty::Unknown,
+            Ty::Unknown | Ty::Tensor | Ty::Word(_) | Ty::List(_) | Ty::Func { .. } | Ty::Dist(_) => Ty::Unknown,
             Ty::Number { .. } | Ty::Bool | Ty::Text | Ty::Range | Ty::Links | Ty::Op => {
                 if self.open > 0 {
                     return Ty::Unknown;
@@ -428,6 +428,10 @@ impl<'p> Checker<'p, '_> {
                 let gives = |item: &ast::Item| matches!(&item.kind, ItemKind::Assign { .. } | ItemKind::Domain { .. });
                 let applied = thing.applied || block.items.iter().any(gives);
                 Ty::Thing(Thing { applied, ..thing })
+            }
+            Ty::Func { decl, module } if decl.kind == Kind::Table => {
+                self.fields(block, super::items::Place::Decl(Kind::Table), schema::fields(Kind::Table), &[]);
+                Ty::Func { decl, module }
             }
             other => {
                 if let Ty::Number { .. } | Ty::Bool | Ty::Text | Ty::Func { .. } | Ty::Range | Ty::Op = other {

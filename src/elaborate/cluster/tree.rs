@@ -283,6 +283,7 @@ impl<'p> Reader<'_, 'p, '_> {
         // `shares = host.path`: the host is a name of the block.
         given.sort_by_key(|(name, _)| name != "host");
         for (name, (e, at)) in given {
+            let name = SmolStr::new(schema::present("level", &name));
             if !known.iter().any(|k| *k == *name) {
                 self.eval.sink.error(eval::errors::unknown_field(&name, at, "a level", &known));
                 return None;

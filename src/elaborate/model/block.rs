@@ -63,7 +63,18 @@ impl<'p> Builder<'p, '_, '_> {
                 Some(id) => Some(*id),
                 None => {
                     let of = &decl.name;
-                    b.eval.sink.error(crate::eval::errors::missing_argument(&name.text, &of.text, span, of.span));
+                    let d = crate::eval::errors::missing_argument(&name.text, &of.text, span, of.span);
+                    // Dimensions that belong together stand together: the one before it is the likely one.
+                    let dims: Vec<&str> = params
+                        .iter()
+                        .filter(|p| matches!(p.kind, ParamKind::Dim { .. }))
+                        .map(|p| p.name.text.as_str())
+                        .collect();
+                    let at = dims.iter().position(|d| *d == name.text);
+                    let near = at.and_then(|i| dims[..i].last()).filter(|d| b.scope.dims.contains_key(**d));
+                    let mut known: Vec<&str> = b.scope.dims.keys().map(SmolStr::as_str).collect();
+                    known.sort_unstable();
+                    b.eval.sink.error(errors::block_dim(d, &name.text, near.copied(), &known, span));
                     None
                 }
             }

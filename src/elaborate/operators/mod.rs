@@ -100,7 +100,22 @@ fn parameter(b: &mut Builder<'_, '_, '_>, name: &Name, dims: Option<&[DimRef]>, 
         let id = b.known_dim(&r.name)?;
         if b.ops.dim(id).data.is_some() {
             let declared = b.ops.dim(id).span;
-            b.eval.sink.error(errors::param_from_data(&r.name, declared));
+            let d = errors::param_from_data(&r.name, &name.text, declared);
+            let d = match (refs.iter().filter(|o| o.name.text == r.name.text).count(), own_dim(b, span)) {
+                (1, Some(at)) => {
+                    let own =
+                        |o: &DimRef| if o.name.text == r.name.text { "P".to_string() } else { o.name.text.to_string() };
+                    let own = refs.iter().map(own).collect::<Vec<_>>().join(", ");
+                    errors::own_positions(
+                        d,
+                        span,
+                        &format!("take(param {}[{own}], P = {})", name.text, r.name.text),
+                        at,
+                    )
+                }
+                _ => d,
+            };
+            b.eval.sink.error(d);
             return None;
         }
         ids.push(id);
@@ -113,6 +128,15 @@ fn parameter(b: &mut Builder<'_, '_, '_>, name: &Name, dims: Option<&[DimRef]>, 
     b.ops.params.push(Parameter { value: id, path: path.clone(), unit });
     b.params.insert(path, (id, name.span));
     Some(id)
+}
+
+/// Where a dimension `P` could be declared beside the others of the file that `span` lies in; none where the name is
+/// taken.
+fn own_dim(b: &Builder<'_, '_, '_>, span: Span) -> Option<Span> {
+    let declared = |d: &&crate::graph::Dim| d.data.is_none() && d.span.file == span.file;
+    let first = b.ops.dims.iter().filter(declared).map(|d| d.span).min_by_key(|s| s.start)?;
+    let free = b.ops.dims.iter().all(|d| d.name != "P");
+    free.then_some(Span { end: first.start, ..first })
 }
 
 /// Adds an op and its result; dimensions are put in the target's order.
@@ -190,6 +214,21 @@ fn contract<'p>(
                 .collect(),
         );
         let elementwise = pd.iter().all(|d| target.contains(d)) && qd.iter().all(|d| target.contains(d));
+        // A weight that lacks what the other side brings and nothing keeps.
+        let alone = |mine: &[DimId], theirs: &[DimId]| {
+            mine.iter().all(|d| target.contains(d)) && theirs.iter().any(|d| !target.contains(d) && !mine.contains(d))
+        };
+        let weight = [(y, &qt, &qd, (x, &pt, &pd)), (x, &pt, &pd, (y, &qt, &qd))];
+        for (e, own, mine, (other, others, theirs)) in weight {
+            if let (ExprKind::Param(Some((name, Some(refs)))), true) = (&e.kind, alone(mine, theirs))
+                && kept.is_empty()
+                && let Some(first) = refs.first()
+            {
+                let d = errors::weight_lacks(&name.text, own, &lonely, first.name.span, b.at(e.span));
+                b.eval.sink.error(d.label(other.span, format!("has [{others}]")));
+                return None;
+            }
+        }
         b.eval.sink.error(
             errors::nothing_shared(&pt, &qt, &kept, &lonely, elementwise, at)
                 .label(x.span, format!("has [{pt}]"))
