@@ -102,8 +102,16 @@ mod tests {
     use super::*;
 
     /// Codes whose cause no file shows: files themselves, the command line, what the compiler lacks.
-    const WITHOUT_EXAMPLES: &[Code] =
-        &[Code::FileMissing, Code::FileNotText, Code::OutputNotWritten, Code::TargetUnknown, Code::NotSupported];
+    const WITHOUT_EXAMPLES: &[Code] = &[
+        Code::FileMissing,
+        Code::FileNotText,
+        Code::OutputNotWritten,
+        Code::TargetUnknown,
+        Code::NotSupported,
+        Code::ImportMalformed,
+        Code::ImportUnknown,
+        Code::ImportIgnored,
+    ];
 
     #[test]
     fn every_code_has_a_page_and_every_page_a_code() {

@@ -494,7 +494,7 @@ pub(super) fn divisors(n: i64) -> Vec<i64> {
         return Vec::new();
     }
     let small: Vec<i64> = (1..=n.isqrt()).filter(|d| n % d == 0).collect();
-    let large: Vec<i64> = small.iter().rev().map(|d| n / d).filter(|d| d * d != n).collect();
+    let large: Vec<i64> = small.iter().rev().map(|d| n / d).filter(|d| n / d != *d).collect();
     small.into_iter().chain(large).collect()
 }
 
