@@ -148,7 +148,7 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
         for c in &update {
             match &c.category {
                 Category::Comm(axes, p) if hides(self.job, *p, axes, c.region, Phase::Update).is_none() => {
-                    bare.push(c.seconds)
+                    bare.push(c.seconds);
                 }
                 Category::Comm(_, Purpose::ReduceGrad) => reduce.push(c.seconds),
                 Category::Comm(_, Purpose::GatherParam) => gather.push(c.seconds),

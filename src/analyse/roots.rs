@@ -143,8 +143,6 @@ pub fn build<'p>(
     let roots = Roots {
         saved,
         late,
-        rest,
-        room,
         stage,
         peak_memory,
         pipeline_time,
@@ -153,6 +151,8 @@ pub fn build<'p>(
         flops,
         mfu,
         price,
+        rest,
+        room,
         path,
         path_saved,
         kinds,

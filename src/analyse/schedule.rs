@@ -293,10 +293,10 @@ fn body_span(f: &Decl) -> Span {
 
 /// A `hosts(s)` of the usual forms that keeps on each rank what its order runs.
 fn hosts_that_fit(orders: &Orders) -> Option<String> {
+    type Form = Box<dyn Fn(u32) -> Vec<u32>>;
     let p = orders.ranks.len() as u32;
     let last = p.checked_sub(1)?;
     let each = orders.chunks / p;
-    type Form = Box<dyn Fn(u32) -> Vec<u32>>;
     let forms: [(String, Form); 4] = [
         ("[s]".into(), Box::new(|s| vec![s])),
         ("[s, 2 * p - 1 - s]".into(), Box::new(move |s| vec![s, p + last - s])),

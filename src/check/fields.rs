@@ -121,13 +121,12 @@ impl<'p> Checker<'p, '_> {
             (Ty::Number { unit: u, .. } | Ty::Dist(u), Ty::Number { unit: v, .. } | Ty::Dist(v)) if u != v => {
                 self.wrong_unit(what, u, v, e)
             }
-            // A number may stand for a law; where only a number may stand, evaluation says so.
-            (Ty::Dist(_), Ty::Number { .. } | Ty::Dist(_)) | (Ty::Number { .. }, Ty::Dist(_)) => return,
             (Ty::Number { whole: Whole::Yes, .. }, Ty::Number { unit, whole: Whole::No }) if unit.is_none() => {
                 let noun = if super::expr::literal(e).is_some() { "a fraction" } else { "a number" };
                 said::wrong_kind(what, "a whole number", noun, span)
             }
-            (Ty::Number { .. }, Ty::Number { .. })
+            // A number may stand for a law; where only a number may stand, evaluation says so.
+            (Ty::Dist(_) | Ty::Number { .. }, Ty::Number { .. } | Ty::Dist(_))
             | (Ty::Bool, Ty::Bool)
             | (Ty::Text, Ty::Text)
             | (Ty::Op, Ty::Op)

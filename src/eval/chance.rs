@@ -229,7 +229,7 @@ fn normal(x: f64) -> f64 {
 fn normal_quantile(q: f64) -> f64 {
     let (mut lo, mut hi) = (-8.0, 8.0);
     for _ in 0..60 {
-        let middle: f64 = (lo + hi) / 2.0;
+        let middle: f64 = f64::midpoint(lo, hi);
         if normal(middle) < q { lo = middle } else { hi = middle }
     }
     hi

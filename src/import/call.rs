@@ -29,6 +29,7 @@ impl Call {
     }
 
     /// `name = value`
+    #[expect(clippy::needless_pass_by_value, reason = "keeps calls plain")]
     pub(super) fn put(&mut self, name: &'static str, value: impl ToString) {
         self.args.push((name, value.to_string()));
     }
@@ -73,11 +74,11 @@ impl Call {
             let arg = format!("{key} = {value}{end}");
             let first = line.ends_with('(');
             if !first && line.chars().count() + 1 + arg.chars().count() > WIDTH {
-                out += &format!("{line}\n");
+                out = out + &line + "\n";
                 line = " ".repeat(head.chars().count());
                 line += &arg;
             } else {
-                line += &format!("{}{arg}", if first { "" } else { " " });
+                line = line + if first { "" } else { " " } + &arg;
             }
         }
         if self.args.is_empty() {

@@ -1,6 +1,8 @@
 //! Other formats to `.par`: the text of a file of theirs in, the text of a program out. It reads no file and evaluates
 //! nothing; what a format says that the library has no model for is a diagnostic at its place.
 
+#![expect(clippy::result_large_err, reason = "an import stops at its first error, so its size does not matter")]
+
 mod call;
 mod config;
 mod errors;

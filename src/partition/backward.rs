@@ -314,14 +314,13 @@ impl Builder<'_> {
                 return Some(Work::Elementwise { read, write: rows, flops });
             }
             OpKind::Norm { .. } => 8.0,
-            OpKind::Softmax { .. } => 4.0,
+            // Of a selection: one gradient for each choice, from the scores.
+            OpKind::Softmax { .. } | OpKind::Select { .. } => 4.0,
             OpKind::CrossEntropy { .. } => 3.0,
             // A sum hands its gradient on as it is; any other chain is a kernel.
             OpKind::Map(_) => return (!self.only_adds(id)).then(|| self.chain_work(id, true)),
-            // One gradient for each choice, from the scores.
-            OpKind::Select { .. } => 4.0,
-            OpKind::Dispatch(_) | OpKind::Combine(_) => return self.route_work(id, true),
-            OpKind::Custom(c) => return self.custom_work(id, c, true),
+            OpKind::Dispatch(_) | OpKind::Combine(_) => return Some(self.route_work(id, true)),
+            OpKind::Custom(c) => return Some(self.custom_work(id, c, true)),
             // Each piece of the gradient is copied out; every neighbour gets the same.
             OpKind::Concat { .. } | OpKind::Regroup { .. } => return Some(self.copy_work(id)),
             OpKind::Sum { .. }

@@ -65,7 +65,7 @@ impl Builder<'_> {
     }
 
     /// Rows copied into slots or out of them, weighted and added up on the way back.
-    pub(super) fn route_work(&mut self, id: OpId, backward: bool) -> Option<Work> {
+    pub(super) fn route_work(&mut self, id: OpId, backward: bool) -> Work {
         let op = &self.graph.flow[id];
         let plan = self.plan.op(id).clone();
         let into = matches!(op.kind, OpKind::Dispatch(_));
@@ -80,6 +80,6 @@ impl Builder<'_> {
             (false, true) => 4.0,
         };
         let flops = self.sizes.times(elements, each);
-        Some(Work::Elementwise { read: bytes, write: bytes, flops })
+        Work::Elementwise { read: bytes, write: bytes, flops }
     }
 }

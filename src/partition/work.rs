@@ -87,20 +87,17 @@ impl Builder<'_> {
                 Some(self.stream(&op.inputs, &plan.needs, &[(out, plan.natural.clone())], (out, 5.0)))
             }
             OpKind::CrossEntropy { .. } => Some(self.stream(&op.inputs, &plan.needs, &[], (op.inputs[0], 5.0))),
-            OpKind::Sum { .. } => {
+            OpKind::Sum { .. } | OpKind::Regroup { .. } => {
                 Some(self.stream(&op.inputs, &plan.needs, &[(out, plan.natural.clone())], (op.inputs[0], 1.0)))
             }
             // The k largest of a row of scores: a pass over them and a softmax over what is left.
             OpKind::Select { .. } => {
                 Some(self.stream(&op.inputs, &plan.needs, &[(out, plan.natural.clone())], (op.inputs[0], 2.0)))
             }
-            OpKind::Dispatch(_) | OpKind::Combine(_) => self.route_work(id, false),
-            OpKind::Custom(c) => self.custom_work(id, c, false),
+            OpKind::Dispatch(_) | OpKind::Combine(_) => Some(self.route_work(id, false)),
+            OpKind::Custom(c) => Some(self.custom_work(id, c, false)),
             OpKind::Concat { .. } => {
                 Some(self.stream(&op.inputs, &plan.needs, &[(out, plan.natural.clone())], (out, 0.0)))
-            }
-            OpKind::Regroup { .. } => {
-                Some(self.stream(&op.inputs, &plan.needs, &[(out, plan.natural.clone())], (op.inputs[0], 1.0)))
             }
             OpKind::Map(_)
             | OpKind::Take { .. }
@@ -211,7 +208,7 @@ impl Builder<'_> {
     }
 
     /// Work a declaration gives the numbers of: over the whole of its dimensions, shared by the ranks that split any.
-    pub(super) fn custom_work(&mut self, id: OpId, c: &Custom, backward: bool) -> Option<Work> {
+    pub(super) fn custom_work(&mut self, id: OpId, c: &Custom, backward: bool) -> Work {
         let op = &self.graph.flow[id];
         let plan = self.plan.op(id).clone();
         let natural = plan.natural.summed();
@@ -232,7 +229,7 @@ impl Builder<'_> {
         let write = c.write.map_or(result, |w| share(self, w));
         // The backward reads both and writes the gradients of the operands.
         let (read, write) = if backward { (self.sizes.real_sum(read, write), operands) } else { (read, write) };
-        Some(Work::Elementwise { read, write, flops })
+        Work::Elementwise { read, write, flops }
     }
 
     /// Bytes of the fp32 statistics of an op: one for each row, or two where mean and variance are kept.

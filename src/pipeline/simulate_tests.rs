@@ -176,7 +176,9 @@ fn operations_issued_together_hide_communication() {
     assert_eq!((run.makespan, run.busy[0], run.path.saved), (13.0, 13.0, 3.0));
     assert_close(run.path.time(&durations), 13.0);
     let slots = slots(&legal(&orders), &durations);
-    assert_eq!([slots[0][1].start, slots[0][2].start, slots[0][3].start], [3.0, 3.0, 8.0]);
+    for (slot, start) in slots[0][1..].iter().zip([3.0, 3.0, 8.0]) {
+        assert_close(slot.start, start);
+    }
 }
 
 /// A rank that would wait for its hint takes what can run: 1F1B with the orders of `GPipe` as hints, all backwards as

@@ -85,7 +85,7 @@ pub fn simulate(c: &Compiled<'_>) -> Timeline {
     let values = |s: usize| c.roots.stage_values(&c.graph, &c.inputs, &c.facts.stages[s]);
     let step_time = c.value(c.roots.step_time);
     let stages: Vec<Stage> = slots.iter().enumerate().map(|(s, slots)| stage(c, s, slots, &values(s))).collect();
-    let end = stages.iter().flat_map(|s| s.events.last()).map(|e| e.end).fold(0.0, f64::max);
+    let end = stages.iter().filter_map(|s| s.events.last()).map(|e| e.end).fold(0.0, f64::max);
     Timeline {
         job: c.job.name.clone(),
         schedule: c.schedule.name.clone(),

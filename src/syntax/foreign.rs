@@ -28,7 +28,7 @@ impl Recovery<'_> {
             }
             Some(Tok::Ident) if before.is_some_and(|b| b.tok == Tok::Ident) => self.statistic(at, reports),
             Some(Tok::Arrow) if before.is_some_and(|b| b.tok == Tok::Ident) && wants("=") => {
-                self.say(self.span(at), "`->` does not give a value", "`=` is needed", "=", reports);
+                Self::say(self.span(at), "`->` does not give a value", "`=` is needed", "=", reports);
                 self.set(at, Tok::Eq)
             }
             Some(Tok::Gt) if glued && before.is_some_and(|b| b.tok == Tok::Eq) => {
@@ -38,7 +38,7 @@ impl Recovery<'_> {
                     ("=", Tok::Eq)
                 };
                 let whole = self.span(at - 1).to(self.span(at));
-                self.say(whole, "`=>` is not a sign", format!("`{right}` is needed"), right, reports);
+                Self::say(whole, "`=>` is not a sign", format!("`{right}` is needed"), right, reports);
                 self.tokens.remove(at);
                 self.set(at - 1, tok)
             }
@@ -55,7 +55,7 @@ impl Recovery<'_> {
         }
     }
 
-    fn say(&self, at: Span, message: impl Into<String>, label: impl Into<String>, right: &str, reports: &mut Reports) {
+    fn say(at: Span, message: impl Into<String>, label: impl Into<String>, right: &str, reports: &mut Reports) {
         reports.push(errors::foreign_at(at, message, &label.into(), right));
     }
 
@@ -144,7 +144,7 @@ impl Recovery<'_> {
         }
         let right = text.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
         let message = format!("the name `{text}` has signs in it");
-        self.say(whole, message, "a name has letters, digits and `_`", &right, reports);
+        Self::say(whole, message, "a name has letters, digits and `_`", &right, reports);
         self.tokens.drain(at..=last);
         let name = self.tokens.get_mut(at - 1)?;
         name.end = whole.end;
@@ -165,7 +165,7 @@ impl Recovery<'_> {
         let whole = self.span(at - 1).to(argument);
         let right = format!("{function}({})", self.slice(argument));
         let message = format!("`{function}` takes its argument in brackets");
-        self.say(whole, message, "a function and its argument", &right, reports);
+        Self::say(whole, message, "a function and its argument", &right, reports);
         self.tokens.insert(last + 1, Token { repaired: false, ..Token::missing(Tok::RParen, argument.end) });
         self.tokens.insert(at, Token { repaired: false, ..Token::missing(Tok::LParen, argument.start) });
         Some(Outcome::Again)

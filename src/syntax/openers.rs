@@ -100,7 +100,7 @@ pub(super) fn supply(tokens: Vec<Token>, text: &str, file: FileId, reports: &mut
             _ => {}
         }
     }
-    apply(tokens, &changes)
+    apply(&tokens, &changes)
 }
 
 /// The first token below the line that the last one is deeper than.
@@ -198,9 +198,8 @@ fn takes_block(line: &[Token]) -> Option<bool> {
     if last == Tok::RBrace {
         return None;
     }
-    if block || unfinished || list || first.kind().is_some() && !has(Tok::Eq) {
-        Some(true)
-    } else if first == Tok::Ident && matches!(second, None | Some(Tok::Ident)) {
+    let named = first == Tok::Ident && matches!(second, None | Some(Tok::Ident));
+    if block || unfinished || list || named || first.kind().is_some() && !has(Tok::Eq) {
         Some(true)
     } else if matches!(first, Tok::Pipeline | Tok::Level) || first.kind().is_some() && second == Some(Tok::Ident) {
         Some(false)
@@ -209,7 +208,7 @@ fn takes_block(line: &[Token]) -> Option<bool> {
     }
 }
 
-fn apply(tokens: Vec<Token>, changes: &[Change]) -> Vec<Token> {
+fn apply(tokens: &[Token], changes: &[Change]) -> Vec<Token> {
     let mut out = Vec::with_capacity(tokens.len() + 8);
     let mut changes = changes.iter().peekable();
     let mut i = 0;

@@ -56,7 +56,9 @@ fn shuffled(text: &str, tree: &File, order: &[usize]) -> String {
     let mut pick = |n: usize| next.next().unwrap_or(0) % n.max(1);
     let mut out = tree.edition.map_or(String::new(), |(n, _)| format!("edition {n}\n"));
     let (uses, mut rest): (Vec<&Entry>, Vec<&Entry>) = tree.entries.iter().partition(|e| matches!(e, Entry::Use(_)));
-    uses.iter().for_each(|u| out.extend([&text[span(u)], "\n"]));
+    for u in &uses {
+        out.extend([&text[span(u)], "\n"]);
+    }
     while !rest.is_empty() {
         let entry = rest.swap_remove(pick(rest.len()));
         match entry {

@@ -33,7 +33,7 @@ pub(crate) fn cuts(line: &str) -> Vec<usize> {
     let mut quoted = false;
     for (i, c) in code.char_indices() {
         let inside = c.is_alphanumeric() || c == '_';
-        if !quoted && !(word && inside) && !(i > 0 && code[..i].ends_with(' ')) {
+        if !(quoted || word && inside || i > 0 && code[..i].ends_with(' ')) {
             out.push(i);
         }
         quoted ^= c == '"';

@@ -209,7 +209,7 @@ fn torchtitan_refuses_what_it_cannot_do() {
     assert_eq!(error("torchtitan", &other).at, Where::Model);
 }
 
-/// Keys of `zero/config.py` and `runtime/config.py` of DeepSpeed 0.19.8 that are ever written.
+/// Keys of `zero/config.py` and `runtime/config.py` of `DeepSpeed` 0.19.8 that are ever written.
 const DEEPSPEED_KEYS: &[&str] = &[
     "train_batch_size",
     "train_micro_batch_size_per_gpu",

@@ -75,7 +75,7 @@ fn listed(e: &Expr) -> Vec<&Expr> {
 }
 
 impl<'p> Tree<'p> {
-    fn instances(&self, tier: usize, start: i64) -> Run<'p> {
+    fn instances(tier: usize, start: i64) -> Run<'p> {
         Run { start, count: 1, child: Child::Level(tier) }
     }
 
@@ -246,7 +246,7 @@ pub(super) fn dead<'p>(eval: &mut Evaluator<'p, '_>, tree: &Tree<'p>) -> Option<
     for (i, tier) in tree.tiers.iter().enumerate() {
         let Some((e, env)) = &tier.without else { continue };
         let mut here = Vec::new();
-        let root = tree.instances(tree.root(), 0);
+        let root = Tree::instances(tree.root(), 0);
         if i == tree.root() {
             here.push(root);
         } else if tree.below(&root, &tier.name, &tree.reach(&tier.name), &mut here).is_none() {
@@ -266,7 +266,7 @@ pub(super) fn dead<'p>(eval: &mut Evaluator<'p, '_>, tree: &Tree<'p>) -> Option<
             };
             for run in &here {
                 for k in 0..run.count {
-                    let start = tree.instances(i, run.start + k * tier.devices);
+                    let start = Tree::instances(i, run.start + k * tier.devices);
                     let mut walker = Walker { eval, tree, env: Rc::clone(env) };
                     out.extend(walker.follow(start, &steps, each.span)?.ranges);
                 }
@@ -287,7 +287,7 @@ impl<'p> Cluster<'p> {
                 return None;
             };
             let mut walker = Walker { eval: &mut *eval, tree: &self.tree, env: Rc::clone(env) };
-            let start = self.tree.instances(self.tree.root(), 0);
+            let start = Tree::instances(self.tree.root(), 0);
             out.extend(walker.follow(start, &steps, each.span)?.ranges);
         }
         Some(Devices::of(out).both(&self.used))

@@ -171,7 +171,7 @@ pub(super) fn read<'p>(eval: &mut Evaluator<'p, '_>, instance: &Instance<'p>, sp
             devices += i128::from(group.count) * i128::from(tree.size(&group.child));
             groups.push(group);
         }
-        if devices > limits::DEVICES as i128 || tree.tiers.len() >= limits::CLUSTER_LEVELS {
+        if devices > i128::from(limits::DEVICES) || tree.tiers.len() >= limits::CLUSTER_LEVELS {
             eval.sink.error(errors::cluster_limit(devices, tree.tiers.len() + 1, item.span));
             return None;
         }
@@ -251,7 +251,7 @@ fn child<'p>(
 fn positive<'p>(value: Value<'p>, eval: &mut Evaluator<'p, '_>, span: Span, what: &str) -> Option<i64> {
     match value {
         Value::Num(Quantity { num: Num::Int(n), unit })
-            if unit.is_none() && (1..=limits::DEVICES as i128).contains(&n) =>
+            if unit.is_none() && (1..=i128::from(limits::DEVICES)).contains(&n) =>
         {
             Some(n as i64)
         }
@@ -301,6 +301,7 @@ impl<'p> Reader<'_, 'p, '_> {
         Some(())
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "a field's value is used up by what it sets")]
     fn field(&mut self, name: &str, value: Value<'p>, children: i64, at: Span) -> Option<()> {
         let number = value.as_f64();
         let facts = &mut self.facts;

@@ -35,9 +35,10 @@ impl<'p> Builder<'p, '_, '_> {
         }
         let mut found = None;
         for claim in claims {
-            walk_expr(claim.value, &mut |e| match &e.kind {
-                ExprKind::Kind(kind @ (Kind::Device | Kind::Host)) => found = found.or(Some((*kind, e.span))),
-                _ => {}
+            walk_expr(claim.value, &mut |e| {
+                if let ExprKind::Kind(kind @ (Kind::Device | Kind::Host)) = &e.kind {
+                    found = found.or(Some((*kind, e.span)));
+                }
             });
         }
         let Some((kind, span)) = found else { return Some(()) };

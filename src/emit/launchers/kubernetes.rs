@@ -1,8 +1,8 @@
-//! Kubernetes: one pod a node under a JobSet, a TrainJob, a `PyTorchJob` or a `LeaderWorkerSet`.
+//! Kubernetes: one pod a node under a `JobSet`, a `TrainJob`, a `PyTorchJob` or a `LeaderWorkerSet`.
 //!
 //! Every pod gets `launch.sh` and the files beside it as environment variables, writes them to a folder of its own and
 //! runs the script, so that one manifest is all there is to apply. They differ in how a pod learns its number and the
-//! first pod's name. Fields were read from the custom resource definitions: JobSet `v1alpha2`, Trainer `v1alpha1`,
+//! first pod's name. Fields were read from the custom resource definitions: `JobSet` `v1alpha2`, Trainer `v1alpha1`,
 //! Training Operator `v1`, `LeaderWorkerSet` `v1`.
 
 use super::{Job, torchrun};

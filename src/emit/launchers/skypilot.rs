@@ -1,4 +1,4 @@
-//! `sky.yaml`: a SkyPilot task whose every node runs `launch.sh`.
+//! `sky.yaml`: a `SkyPilot` task whose every node runs `launch.sh`.
 
 use super::{Job, torchrun};
 use crate::emit::{Artifact, Artifacts};
@@ -22,7 +22,7 @@ fn task(job: &Job) -> String {
     format!("{header}# Edit here: setup, cloud, region and disks as you need them.\n{yaml}")
 }
 
-/// SkyPilot's name of a device: the library's without the form factor, and memory where two sizes exist.
+/// `SkyPilot`'s name of a device: the library's without the form factor, and memory where two sizes exist.
 fn accelerator(device: &str) -> String {
     let (short, rest) = device.split_once('_').unwrap_or((device, ""));
     match (short, rest) {

@@ -61,13 +61,13 @@ fn row(stage: &Stage, end: f64) -> String {
     for Event { what, start, end } in &stage.events {
         let first = ((start / width) as usize).min(COLUMNS - 1);
         let last = ((end / width) as usize).min(COLUMNS - 1);
-        for column in first..=last {
+        for (column, within) in within.iter_mut().enumerate().take(last + 1).skip(first) {
             let (from, to) = (width * column as f64, width * (column + 1) as f64);
             let share = end.min(to) - start.max(from);
             let letter = letter(*what);
-            match within[column].iter_mut().find(|(l, _)| *l == letter) {
+            match within.iter_mut().find(|(l, _)| *l == letter) {
                 Some((_, sum)) => *sum += share,
-                None => within[column].push((letter, share)),
+                None => within.push((letter, share)),
             }
         }
     }

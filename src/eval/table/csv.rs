@@ -110,7 +110,7 @@ impl<'p> Evaluator<'p, '_> {
             for (source, place) in sources.iter().zip(&places) {
                 let cell = cells.get(*place).map_or("", String::as_str);
                 match cell.parse::<f64>().ok().filter(|v| v.is_finite()) {
-                    Some(v) => row.push((self.scaled(v, &source.unit), source.span)),
+                    Some(v) => row.push((Self::scaled(v, &source.unit), source.span)),
                     None => {
                         self.sink.error(errors::cell(cell, &source.header, path, i + 1, source.span));
                         return None;

@@ -19,7 +19,7 @@ pub(super) fn column_type(column: &str, table: &Name) -> Diagnostic {
 
 pub(super) fn key_count(found: usize, limit: usize, table: &Name) -> Diagnostic {
     if found > limit {
-        return Diagnostic::over_limit("keys of a table", found.to_string(), &limit.to_string(), table.span);
+        return Diagnostic::over_limit("keys of a table", found.to_string(), limit.to_string(), table.span);
     }
     Diagnostic::new(Code::TableRows, format!("table `{}` has no key", table.text), table.span, "nothing to look up by")
         .help("write its keys as parameters: `table busbw(size: Bytes) -> Bandwidth { … }`")
@@ -49,7 +49,7 @@ pub(super) fn row_count(found: usize, span: Span) -> Diagnostic {
     if found == 0 {
         return Diagnostic::new(Code::TableRows, "a table needs a row", span, "no rows");
     }
-    Diagnostic::over_limit("rows of a table", found.to_string(), &limits::TABLE_ROWS.to_string(), span)
+    Diagnostic::over_limit("rows of a table", found.to_string(), limits::TABLE_ROWS.to_string(), span)
 }
 
 pub(super) fn row_twice(again: Span, first: Span) -> Diagnostic {

@@ -331,7 +331,7 @@ impl<'p> Evaluator<'p, '_> {
     }
 
     /// `value` in the unit of its column, from a bare number of a file.
-    fn scaled(&self, bare: f64, unit: &Quantity) -> f64 {
+    fn scaled(bare: f64, unit: &Quantity) -> f64 {
         bare * match unit.num {
             Num::Int(n) => n as f64,
             Num::Real(x) => x,

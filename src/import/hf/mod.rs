@@ -61,7 +61,7 @@ pub(super) fn model(tree: &Json, stem: &str, said: &mut Vec<Diagnostic>) -> Resu
     };
     let call = reader(&mut c, said)?;
     c.tell_unread(said);
-    let remarks: String = call.remarks.iter().map(|r| format!("// {r}\n")).collect();
+    let remarks = call.remarks.iter().fold(String::new(), |all, r| all + "// " + r + "\n");
     let of = model_type.replace(|ch: char| ch.is_control(), " ");
     Ok(format!(
         "edition 1\n//! Imported from a Hugging Face configuration of type `{of}`.\n\n{remarks}{}",
@@ -142,7 +142,7 @@ impl Shape {
         if let Some(given) = default {
             return c.count("head_dim", given);
         }
-        if c.get("head_dim").is_none() && hidden % heads != 0 {
+        if c.get("head_dim").is_none() && !hidden.is_multiple_of(heads) {
             return Err(errors::range(
                 "num_attention_heads",
                 &heads.to_string(),
@@ -210,8 +210,8 @@ fn full_every(c: &mut Config<'_>, layers: u64, default: u64) -> Result<u64, Diag
     let by_count = c.count("sliding_window_pattern", default)?;
     let Some(types) = c.words("layer_types")? else { return Ok(by_count) };
     let full = |t: &&str| *t == "full_attention";
-    let every = types.iter().position(|t| full(&t)).map_or(layers + 1, |i| i as u64 + 1);
-    let regular = types.iter().enumerate().all(|(i, t)| full(&t) == ((i as u64 + 1) % every == 0));
+    let every = types.iter().position(&full).map_or(layers + 1, |i| i as u64 + 1);
+    let regular = types.iter().enumerate().all(|(i, t)| full(t) == (i as u64 + 1).is_multiple_of(every));
     if regular && types.len() as u64 == layers {
         Ok(every)
     } else {

@@ -107,7 +107,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
             match (name.as_str(), self.setting(&name, e, &flat.env).as_f64()) {
                 ("limit", Some(x)) if (0.0..=1.0).contains(&x) => limit = x,
                 ("limit", _) => return self.one_of("`limit`", "a share from 0% to 100%", e),
-                ("sms", Some(x)) if x == 0.0 => {}
+                ("sms", Some(0.0)) => {}
                 ("batches", Some(x)) if (x - 1.0).abs() < f64::EPSILON => {}
                 ("sms" | "batches", Some(x)) if x >= 0.0 && x.fract() == 0.0 => {
                     self.later(&format!("`{name}` of an `overlap`"), at);

@@ -13,7 +13,7 @@ pub(super) struct Data {
     pub(super) shard: u64,
 }
 
-/// There is no pipeline; ranks are numbered tp, cp, dp_shard, dp_replicate from fastest to slowest.
+/// There is no pipeline; ranks are numbered tp, cp, `dp_shard`, `dp_replicate` from fastest to slowest.
 pub(super) fn axes(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) {
     if sizes.pp > 1 {
         let what = format!("a pipeline of {} stages", sizes.pp);

@@ -1,4 +1,4 @@
-//! What of a plan DeepSpeed's configuration file cannot say.
+//! What of a plan `DeepSpeed`'s configuration file cannot say.
 
 use super::{Reasons, Sizes, Where};
 use crate::emit::plan::{AxisRole, Plan, RecomputeInfo};
@@ -54,10 +54,10 @@ pub(super) fn batch(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) {
     }
 }
 
-/// The ZeRO stage that shards at rest what the layout stores sharded.
+/// The `ZeRO` stage that shards at rest what the layout stores sharded.
 pub(super) fn stage(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) -> Option<u8> {
     let stored = |class: &str| plan.layout.stored.get(class).map_or(&[][..], Vec::as_slice);
-    let classes = ["state", "grad", "param"].map(|class| stored(class));
+    let classes = ["state", "grad", "param"].map(stored);
     // Each stage adds a class to the one before it.
     let stage = classes.iter().take_while(|axes| !axes.is_empty()).count();
     if let Some(late) = classes.iter().skip(stage).position(|axes| !axes.is_empty()) {

@@ -5,7 +5,7 @@ use super::checks::Half;
 use crate::emit::plan::Plan;
 use serde_json::{Map, Value, json};
 
-/// A plan DeepSpeed can run.
+/// A plan `DeepSpeed` can run.
 pub(super) struct Chosen<'a> {
     pub(super) plan: &'a Plan,
     pub(super) sizes: Sizes,
@@ -50,7 +50,7 @@ pub(super) fn text(c: &Chosen) -> String {
     format!("{:#}\n", Value::Object(root))
 }
 
-/// DeepSpeed's name of a class's dtype.
+/// `DeepSpeed`'s name of a class's dtype.
 fn dtype(c: &Chosen, class: &str) -> &'static str {
     match c.plan.training.precision.get(class).map_or("", String::as_str) {
         "bf16" => "bf16",

@@ -1,7 +1,7 @@
-//! DeepSpeed: a plan as the JSON configuration that a training script gives to `deepspeed.initialize`.
+//! `DeepSpeed`: a plan as the JSON configuration that a training script gives to `deepspeed.initialize`.
 //!
 //! Keys, defaults and rejecting rules were read from the package at [`VERSION`]: `runtime/config.py`,
-//! `runtime/zero/config.py`, `runtime/engine.py`. Unknown keys at the top level are ignored by DeepSpeed in silence, so
+//! `runtime/zero/config.py`, `runtime/engine.py`. Unknown keys at the top level are ignored by `DeepSpeed` in silence, so
 //! only keys of the table in `file` are ever written. What is not a key of that file but code of the training script
 //! (a pipeline, a sharded sequence, recomputation) is refused.
 

@@ -52,7 +52,7 @@ pub(super) fn data(plan: &Plan, reasons: &mut Reasons) -> Data {
     Data { replicate: product(false), shard: product(true) }
 }
 
-/// Ranks are numbered tp, cp, dp_shard, dp_replicate, pp from fastest to slowest.
+/// Ranks are numbered tp, cp, `dp_shard`, `dp_replicate`, pp from fastest to slowest.
 pub(super) fn ranks(plan: &Plan, sizes: &Sizes, data: &Data, reasons: &mut Reasons) {
     let over = plan.layout.stored.get("param").map_or(&[][..], Vec::as_slice);
     let place = |a: &&crate::emit::plan::AxisInfo| match a.role {
@@ -169,10 +169,10 @@ pub(super) struct Pipeline {
     pub(super) chunks: Vec<Vec<String>>,
 }
 
-/// The pipeline; the inner option is empty without one.
-pub(super) fn pipeline(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) -> Option<Option<Pipeline>> {
+/// The pipeline; without one, no chunks.
+pub(super) fn pipeline(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) -> Option<Pipeline> {
     if sizes.pp == 1 {
-        return Some(None);
+        return Some(Pipeline { schedule: "1F1B", chunks: Vec::new() });
     }
     let p = &plan.pipeline;
     let schedule = SCHEDULES.iter().find(|(name, ..)| *name == p.schedule);
@@ -216,7 +216,7 @@ pub(super) fn pipeline(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) -> Opt
         }
         chunks.push(modules);
     }
-    Some(Some(Pipeline { schedule, chunks }))
+    Some(Pipeline { schedule, chunks })
 }
 
 /// The language's schedules, torchtitan's names, and whether chunks lie along a V.

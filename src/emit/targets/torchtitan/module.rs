@@ -15,7 +15,7 @@ pub(super) struct Chosen<'a> {
     pub(super) data: Data,
     pub(super) model: Model,
     pub(super) recompute: Recompute,
-    pub(super) pipeline: Option<Pipeline>,
+    pub(super) pipeline: Pipeline,
 }
 
 /// A key of a section and where its value comes from.
@@ -23,9 +23,9 @@ type Key = (&'static str, fn(&Chosen) -> Value);
 
 const TRAINING: &[Key] = &[
     // With a pipeline a rank takes its whole share of the batch at once and cuts it into microbatches.
-    ("local_batch_size", |c| match c.pipeline {
-        Some(_) => json!(c.plan.training.batch / c.sizes.dp.max(1)),
-        None => json!(c.plan.training.micro_batch),
+    ("local_batch_size", |c| {
+        let whole = c.plan.training.batch / c.sizes.dp.max(1);
+        json!(if c.sizes.pp > 1 { whole } else { c.plan.training.micro_batch })
     }),
     ("global_batch_size", |c| json!(c.plan.training.batch)),
     ("seq_len", |c| json!(c.plan.training.sequence)),
@@ -36,7 +36,7 @@ const TRAINING: &[Key] = &[
     }),
     ("mixed_precision_reduce", |_| json!("float32")),
     // Graphs are on by default and cannot capture a pipeline.
-    ("disable_cuda_graphs", |c| json!(c.pipeline.is_some())),
+    ("disable_cuda_graphs", |c| json!(c.sizes.pp > 1)),
 ];
 
 const PARALLELISM: &[Key] = &[
@@ -50,9 +50,9 @@ const PARALLELISM: &[Key] = &[
     ("context_parallel_degree", |c| json!(c.sizes.cp)),
     ("context_parallel_load_balancer", |_| json!("headtail")),
     ("pipeline_parallel_degree", |c| json!(c.sizes.pp)),
-    ("pipeline_parallel_schedule", |c| json!(c.pipeline.as_ref().map_or("1F1B", |p| p.schedule))),
+    ("pipeline_parallel_schedule", |c| json!(c.pipeline.schedule)),
     ("pipeline_parallel_microbatch_size", |c| json!(c.plan.training.micro_batch)),
-    ("module_fqns_per_model_part", |c| json!(c.pipeline.as_ref().map(|p| &p.chunks))),
+    ("module_fqns_per_model_part", |c| json!((c.sizes.pp > 1).then_some(&c.pipeline.chunks))),
     ("expert_parallel_degree", |_| json!(1)),
 ];
 
@@ -96,7 +96,8 @@ fn python(value: &Value, indent: usize) -> String {
         Value::Bool(false) => "False".into(),
         Value::Array(items) if items.iter().any(Value::is_array) => {
             let pad = " ".repeat(indent);
-            let rows: String = items.iter().map(|i| format!("{pad}    {},\n", python(i, indent + 4))).collect();
+            let row = |all: String, i| all + &pad + "    " + &python(i, indent + 4) + ",\n";
+            let rows = items.iter().fold(String::new(), row);
             format!("[\n{rows}{pad}]")
         }
         Value::Array(items) => {
