@@ -1,6 +1,7 @@
 //! Why a target cannot run a plan, collected.
 
-use super::{Instead, TargetError, Where};
+use super::{Instead, Sizes, TargetError, Where};
+use crate::emit::plan::Plan;
 
 /// Reasons found so far.
 pub(super) struct Reasons {
@@ -19,6 +20,17 @@ impl Reasons {
         let (what, why) = (what.into(), why.into());
         self.list.push(TargetError { target: self.target, what, why, at, instead: None, able: &[] });
         Reason(self.list.last_mut().expect("one was just added"))
+    }
+
+    /// Refuses a batch that is not whole microbatches on every data rank.
+    pub(super) fn uneven_batch(&mut self, plan: &Plan, sizes: &Sizes) {
+        let t = &plan.training;
+        let step = t.micro_batch.checked_mul(sizes.dp).filter(|s| *s > 0);
+        if step.is_none_or(|s| t.batch == 0 || !t.batch.is_multiple_of(s)) {
+            let what = format!("a batch of {} seq", t.batch);
+            let why = format!("it must be a multiple of {} seq × {} data ranks", t.micro_batch, sizes.dp);
+            self.add(Where::Batch, what, why);
+        }
     }
 
     /// Whether there is none.

@@ -99,14 +99,3 @@ pub(super) fn precision(plan: &Plan, reasons: &mut Reasons) {
         }
     }
 }
-
-/// The training script is told the batch of a rank and the accumulation.
-pub(super) fn batch(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) {
-    let t = &plan.training;
-    let step = t.micro_batch.checked_mul(sizes.dp).filter(|s| *s > 0);
-    if step.is_none_or(|s| t.batch == 0 || !t.batch.is_multiple_of(s)) {
-        let what = format!("a batch of {} seq", t.batch);
-        let why = format!("it must be a multiple of {} seq × {} data ranks", t.micro_batch, sizes.dp);
-        reasons.add(Where::Batch, what, why);
-    }
-}

@@ -27,7 +27,7 @@ pub(super) fn program(plan: &Plan) -> Result<Program, Vec<TargetError>> {
     checks::axes(plan, &sizes, &mut reasons);
     let data = checks::data(plan, &sizes, &mut reasons);
     checks::precision(plan, &mut reasons);
-    checks::batch(plan, &sizes, &mut reasons);
+    reasons.uneven_batch(plan, &sizes);
     if !reasons.none() {
         return Err(reasons.list());
     }

@@ -43,17 +43,6 @@ pub(super) fn axes(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) {
     }
 }
 
-/// The batch is micro batch × accumulation × data ranks, exactly.
-pub(super) fn batch(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) {
-    let t = &plan.training;
-    let step = t.micro_batch.checked_mul(sizes.dp).filter(|s| *s > 0);
-    if step.is_none_or(|s| t.batch == 0 || !t.batch.is_multiple_of(s)) {
-        let what = format!("a batch of {} seq", t.batch);
-        let why = format!("it must be a multiple of {} seq × {} data ranks", t.micro_batch, sizes.dp);
-        reasons.add(Where::Batch, what, why);
-    }
-}
-
 /// The `ZeRO` stage that shards at rest what the layout stores sharded.
 pub(super) fn stage(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) -> Option<u8> {
     let stored = |class: &str| plan.layout.stored.get(class).map_or(&[][..], Vec::as_slice);

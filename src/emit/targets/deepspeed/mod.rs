@@ -26,7 +26,7 @@ pub(super) fn program(plan: &Plan) -> Result<Program, Vec<TargetError>> {
     let sizes = Sizes::of(plan);
     let mut reasons = Reasons::of(NAME);
     checks::axes(plan, &sizes, &mut reasons);
-    checks::batch(plan, &sizes, &mut reasons);
+    reasons.uneven_batch(plan, &sizes);
     let stage = checks::stage(plan, &sizes, &mut reasons);
     checks::tensor(plan, &sizes, stage, &mut reasons);
     let half = checks::precision(plan, &mut reasons);

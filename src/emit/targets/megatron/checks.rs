@@ -83,13 +83,8 @@ pub(super) fn batch(plan: &Plan, sizes: &Sizes, errors: &mut Reasons) {
         );
         errors.add(Where::Mesh, what, "these are the only axes of a dense Megatron job");
     }
-    let step = t.micro_batch.checked_mul(sizes.dp).filter(|s| *s > 0);
-    if step.is_none_or(|s| t.batch == 0 || !t.batch.is_multiple_of(s)) {
-        let what = format!("a batch of {} seq", t.batch);
-        let why = format!("it must be a multiple of {} seq × {} data ranks", t.micro_batch, sizes.dp);
-        errors.add(Where::Batch, what, why);
-    }
-    if step.is_some() && t.replicas != sizes.dp {
+    errors.uneven_batch(plan, sizes);
+    if t.replicas != sizes.dp {
         let what = format!("{} replicas of the model take different sequences", t.replicas);
         errors.add(Where::Batch, what, format!("each of Megatron's {} data ranks is one", sizes.dp));
     }

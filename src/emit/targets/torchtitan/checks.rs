@@ -231,13 +231,7 @@ const SCHEDULES: &[(&str, &str, bool)] = &[
 
 /// The batch is whole microbatches on every data rank.
 pub(super) fn batch(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) {
-    let t = &plan.training;
-    let step = t.micro_batch.checked_mul(sizes.dp).filter(|s| *s > 0);
-    if step.is_none_or(|s| t.batch == 0 || !t.batch.is_multiple_of(s)) {
-        let what = format!("a batch of {} seq", t.batch);
-        let why = format!("it must be a multiple of {} seq × {} data ranks", t.micro_batch, sizes.dp);
-        reasons.add(Where::Batch, what, why);
-    }
+    reasons.uneven_batch(plan, sizes);
     if !plan.layout.pads.iter().all(|(_, from, to)| from == to) {
         let (dim, from, to) = plan.layout.pads.iter().find(|(_, from, to)| from != to).expect("one differs");
         let what = format!("`{dim}` is padded from {from} to {to}");
