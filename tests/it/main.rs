@@ -49,6 +49,7 @@ mod schedules;
 mod schema;
 mod search;
 mod simulate;
+mod specs;
 mod syntax;
 mod syntax_editing;
 mod syntax_editing_check;
