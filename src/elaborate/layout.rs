@@ -156,16 +156,7 @@ pub(super) fn evaluate<'p>(
     };
     let items = b.bind_lets(items);
     b.mesh(&items, &decl.name)?;
-    // Elsewhere than in an axis position, an axis is its size.
-    let sizes: Vec<_> =
-        b.layout.named.iter().map(|a| (SmolStr::from(a.name.as_str()), Value::sym(a.size, Unit::none()))).collect();
-    let items: Vec<_> = items
-        .into_iter()
-        .map(|flat| {
-            let new = sizes.iter().filter(|(name, _)| flat.env.find(name).is_none()).cloned().collect();
-            Flat { env: Env::with(&flat.env, new), ..flat }
-        })
-        .collect();
+    let items: Vec<_> = items.into_iter().map(|flat| Flat { env: b.with_axes(&flat.env), ..flat }).collect();
     let mut requires = Vec::new();
     let pipeline = b.items(&items, cluster, &mut requires)?;
     b.check_places(cluster);

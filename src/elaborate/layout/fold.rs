@@ -59,7 +59,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
         }
         let sizes: Vec<_> = list.iter().map(|id| self.layout.named(*id).size).collect();
         let whole = self.eval.graph.product(sizes);
-        let sizes = self.sizes(to, &flat.env, whole)?;
+        let sizes = self.sizes(to, &self.with_axes(&flat.env), whole)?;
         let product = self.eval.graph.product(sizes.iter().copied());
         let cond = self.eval.graph.eq(whole, product);
         let kind = DutyKind::Fold { from: list.clone(), to: to.iter().zip(&sizes).map(named).collect() };

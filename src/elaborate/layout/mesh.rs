@@ -57,6 +57,12 @@ impl<'p> Builder<'p, '_, '_, '_> {
         Some(())
     }
 
+    /// `env`, and the axes so far: elsewhere than in an axis position, an axis is its size.
+    pub(super) fn with_axes(&self, env: &Rc<Env<'p>>) -> Rc<Env<'p>> {
+        let sizes = self.layout.named.iter().map(|a| (a.name.as_str().into(), Value::sym(a.size, Unit::none())));
+        Env::with(env, sizes.filter(|(name, _): &(smol_str::SmolStr, _)| env.find(name).is_none()).collect())
+    }
+
     /// The sizes of the axes of a mesh or a fold, whose product is `whole`: `rest` takes what the others leave.
     pub(super) fn sizes(&mut self, defs: &'p [AxisDef], env: &Rc<Env<'p>>, whole: Id) -> Option<Vec<Id>> {
         let mut sizes = Vec::new();
