@@ -1,9 +1,10 @@
 //! Calls: built-ins, functions, words, and declarations given their arguments.
 
-use super::builtin::{FUNCTIONS, is_word};
+use super::builtin::FUNCTIONS;
 use super::types::wanted_of;
 use super::{Closure, Env, Evaluator, Hole, Instance, Value, Wanted, Word, type_wanted};
 use super::{chance, errors};
+use crate::hir::schema::is_word;
 use crate::source::Span;
 use crate::syntax::ast::{self, Arg, Expr, ExprKind, Param, ParamKind};
 use smol_str::SmolStr;

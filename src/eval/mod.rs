@@ -267,7 +267,7 @@ impl<'p, 's> Evaluator<'p, 's> {
             Some(Binding::Module(_)) => {
                 self.error(errors::wrong_kind("a value", "a name in the file", "the file itself", name.span))
             }
-            None if builtin::is_word(&name.text) => Value::word(name.text.clone()),
+            None if crate::hir::schema::is_word(&name.text) => Value::word(name.text.clone()),
             None => self.unknown(name, env),
         }
     }

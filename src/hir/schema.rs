@@ -2,7 +2,7 @@
 
 mod types;
 
-pub use types::{TYPES, Type, type_of};
+pub use types::{TYPES, Type, is_word, type_of};
 
 use crate::syntax::ast::Kind;
 

@@ -26,7 +26,7 @@ fn code(line: &str) -> &str {
 }
 
 /// The ends of what could be left of a line: after nothing, after its first word, and so on.
-pub(crate) fn cuts(line: &str) -> Vec<usize> {
+fn cuts(line: &str) -> Vec<usize> {
     let code = code(line);
     let mut out = Vec::new();
     let mut word = false;
@@ -44,7 +44,7 @@ pub(crate) fn cuts(line: &str) -> Vec<usize> {
 
 /// Lines, from 1, where the mistake of line `line` may be reported: that line, those of the partners of its brackets,
 /// of the list around it, and the lines below that carry it on.
-pub(crate) fn partners(lines: &[&str], line: usize) -> Vec<usize> {
+fn partners(lines: &[&str], line: usize) -> Vec<usize> {
     let mut open: Vec<(char, usize)> = Vec::new();
     let mut found = vec![line];
     let column = |l: &str| l.len() - l.trim_start().len();
@@ -75,15 +75,57 @@ pub(crate) fn partners(lines: &[&str], line: usize) -> Vec<usize> {
 }
 
 /// The files, without mistakes, laid out as `parc fmt` does it: indentation is what tells where a half-typed line ends.
-pub(crate) fn files() -> Vec<(String, String)> {
+fn files() -> Vec<(String, String)> {
     let files = ["examples", "tests/specs"].iter().flat_map(|f| below(f, &["par"]));
     files.map(|f| (name(&f), format(&text(&f)).unwrap())).collect()
 }
 
 /// `lines` with line `at` (from 0) replaced.
-pub(crate) fn with_line(lines: &[&str], at: usize, line: &str) -> String {
+fn with_line(lines: &[&str], at: usize, line: &str) -> String {
     let lines: Vec<&str> = lines.iter().enumerate().map(|(i, l)| if i == at { line } else { l }).collect();
     lines.join("\n") + "\n"
+}
+
+/// A file with one line cut short.
+pub(crate) struct Cut<'a> {
+    /// File, line and what was cut, for messages.
+    pub(crate) place: String,
+    /// The lines before the cut.
+    pub(crate) lines: &'a [&'a str],
+    /// Lines, from 1, where its mistake may be reported.
+    pub(crate) places: &'a [usize],
+    /// The text after the cut.
+    pub(crate) broken: String,
+}
+
+/// Judges each `every`-th cut of the files that `takes` takes: what `judge` says of one is wrong with it.
+pub(crate) fn judge_cuts(
+    every: usize,
+    takes: fn(&str) -> bool,
+    mut judge: impl FnMut(&Cut) -> Option<String>,
+) -> Vec<String> {
+    let (mut tick, mut wrong) = (0, Vec::new());
+    for (file, text) in files().into_iter().filter(|(_, text)| takes(text)) {
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, line) in lines.iter().enumerate() {
+            let places = partners(&lines, at + 1);
+            for cut in cuts(line) {
+                tick += 1;
+                if tick % every == 0 {
+                    let place = format!("{file}:{}: `{}|{}`", at + 1, line[..cut].trim_start(), &line[cut..]);
+                    let broken = with_line(&lines, at, &line[..cut]);
+                    let cut = Cut { place, lines: &lines, places: &places, broken };
+                    wrong.extend(judge(&cut).map(|what| format!("{}{what}", cut.place)));
+                }
+            }
+        }
+    }
+    wrong
+}
+
+/// What was said, each on a line of its own.
+pub(crate) fn listed(said: &[(usize, Diagnostic)]) -> String {
+    said.iter().fold(String::new(), |all, (l, d)| format!("{all}\n    {l}: {}", d.message))
 }
 
 const PLANTED: &str = "let planted = = 1";
@@ -92,35 +134,20 @@ const PLANTED: &str = "let planted = = 1";
 fn a_half_typed_line_is_one_error_there() {
     // All of them take a while; every run takes each seventh.
     let every = if std::env::var_os("PARC_EVERY_CUT").is_some() { 1 } else { 7 };
-    let (mut tick, mut tried, mut wrong) = (0, 0, Vec::new());
-    for (file, text) in files() {
-        let lines: Vec<&str> = text.lines().collect();
-        for (at, line) in lines.iter().enumerate() {
-            let places = partners(&lines, at + 1);
-            for cut in cuts(line) {
-                tick += 1;
-                if tick % every != 0 {
-                    continue;
-                }
-                let broken = with_line(&lines, at, &line[..cut]);
-                let list = said(&broken);
-                tried += 1;
-                let place = format!("{file}:{}: `{}|{}`", at + 1, line[..cut].trim_start(), &line[cut..]);
-                if list.len() > 1 || list.iter().any(|(l, _)| !places.contains(l)) {
-                    let list: Vec<_> = list.iter().map(|(l, d)| format!("{l}: {}", d.message)).collect();
-                    wrong.push(format!("{place}\n    {}", list.join("\n    ")));
-                    continue;
-                }
-                // A mistake at the end of the file.
-                let planted = said(&format!("{broken}\n{PLANTED}\n"));
-                let there = lines.len() + 2;
-                if !planted.iter().any(|(l, _)| *l == there) || planted.len() > list.len() + 1 {
-                    let list: Vec<_> = planted.iter().map(|(l, d)| format!("{l}: {}", d.message)).collect();
-                    wrong.push(format!("{place}, planted at {there}\n    {}", list.join("\n    ")));
-                }
-            }
+    let mut tried = 0;
+    let judge = |cut: &Cut| {
+        tried += 1;
+        let list = said(&cut.broken);
+        if list.len() > 1 || list.iter().any(|(l, _)| !cut.places.contains(l)) {
+            return Some(listed(&list));
         }
-    }
+        // A mistake at the end of the file.
+        let planted = said(&format!("{}\n{PLANTED}\n", cut.broken));
+        let there = cut.lines.len() + 2;
+        let missed = !planted.iter().any(|(l, _)| *l == there) || planted.len() > list.len() + 1;
+        missed.then(|| format!(", planted at {there}{}", listed(&planted)))
+    };
+    let wrong = judge_cuts(every, |_| true, judge);
     assert!(tried * every > 10_000, "{tried}");
     // A list that goes on for several lines and is cut in its first can be read in more than one way.
     let shown: Vec<_> = wrong.iter().take(60).cloned().collect();

@@ -194,6 +194,9 @@ fn torchtitan_refuses_what_it_cannot_do() {
     let e = error("torchtitan", &zero1);
     assert_eq!(e.at, Where::Store("state".into()));
     assert_eq!(e.instead, Some(Instead::Text("store [param, grad, state] over [dp]".into())));
+    assert_eq!(e.able, ["megatron", "deepspeed"]);
+    store(&mut zero1, &["grad"], &["dp"]);
+    assert_eq!(error("torchtitan", &zero1).able, ["deepspeed"], "Megatron keeps whole gradients");
     let mut schedule = titan();
     schedule.pipeline.schedule = "zb_h1".into();
     assert_eq!(error("torchtitan", &schedule).at, Where::Schedule);

@@ -4,7 +4,7 @@ use super::super::Checker;
 use super::super::ty::{Thing, Ty, Whole};
 use super::arg_expr;
 use crate::diagnostics::Applicability;
-use crate::eval::builtin::{FUNCTIONS, is_word};
+use crate::eval::builtin::FUNCTIONS;
 use crate::eval::chance;
 use crate::eval::errors as said;
 use crate::hir::{ModuleId, schema};
@@ -48,7 +48,7 @@ impl<'p> Checker<'p, '_> {
                     }
                     return if let Ty::Dist(unit) = ty { Ty::number(unit) } else { ty };
                 }
-                None if is_word(text) || self.open > 0 => {
+                None if schema::is_word(text) || self.open > 0 => {
                     return self.word(text, args);
                 }
                 Some(_) | None => {}

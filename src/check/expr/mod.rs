@@ -8,7 +8,7 @@ pub(super) use operators::literal;
 use super::scope::{Local, Sort};
 use super::ty::{self, Thing, Ty, Whole};
 use super::{Checker, MAX_DEPTH, errors};
-use crate::eval::builtin::{FUNCTIONS, is_word};
+use crate::eval::builtin::FUNCTIONS;
 use crate::eval::errors as said;
 use crate::hir::{Binding, schema};
 use crate::source::Span;
@@ -23,28 +23,16 @@ const MAX_SUGGESTED: usize = 200;
 const MORE_WORDS: &[&str] = &[
     "mtp",
     "draft",
-    "error",
-    "clamp",
-    "extrapolate",
-    "nearest",
-    "linear",
-    "log_linear",
-    "log_log",
     "csv",
     "column",
     "rest",
-    "region",
-    "device",
-    "host",
     "delay",
     "p2p",
-    "block",
     "mean",
     "p50",
     "p95",
     "p99",
     "explain",
-    "equal",
     "reduce",
     "param",
     "interaction",
@@ -272,7 +260,7 @@ impl<'p> Checker<'p, '_> {
                 self.error(said::wrong_kind("a value", "a name in the file", "the file itself", name.span))
             }
             None if self.import_failed(&name.text) => Ty::Unknown,
-            None if is_word(&name.text) => Ty::Word(name.text.clone()),
+            None if schema::is_word(&name.text) => Ty::Word(name.text.clone()),
             None if FUNCTIONS.contains(&name.text.as_str()) || MORE_WORDS.contains(&name.text.as_str()) => Ty::Unknown,
             None if self.in_model && schema::is_operator(&name.text) => Ty::Unknown,
             None if self.regions.contains(&name.text) || self.open > 0 => Ty::Unknown,

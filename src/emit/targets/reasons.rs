@@ -1,7 +1,9 @@
 //! Why a target cannot run a plan, collected.
 
+use super::sizes::{axes, listed};
 use super::{Instead, Sizes, TargetError, Where};
-use crate::emit::plan::Plan;
+use crate::emit::plan::{AxisInfo, AxisRole, Plan};
+use std::cmp::Reverse;
 
 /// Reasons found so far.
 pub(super) struct Reasons {
@@ -30,6 +32,22 @@ impl Reasons {
             let what = format!("a batch of {} seq", t.batch);
             let why = format!("it must be a multiple of {} seq × {} data ranks", t.micro_batch, sizes.dp);
             self.add(Where::Batch, what, why);
+        }
+    }
+
+    /// Refuses an axis that shards nothing, and ranks numbered otherwise than by `place`, fastest first; `ranks` says which
+    /// ranks there are, `order` how they are numbered. Axes without a place are not judged.
+    pub(super) fn misplaced(&mut self, plan: &Plan, ranks: &str, order: &str, place: impl Fn(&AxisInfo) -> Option<u8>) {
+        let found = axes(plan);
+        if let Some(idle) = found.iter().find(|a| a.role == AxisRole::Idle) {
+            let what = format!("mesh axis `{}` of {} ranks shards nothing", idle.name, idle.size);
+            let why = format!("every rank of a job of {} is a {ranks} rank", self.target);
+            self.add(Where::Axis(idle.name.clone()), what, why);
+        } else if !found.iter().filter_map(|a| place(a)).is_sorted() {
+            let what = format!("ranks are numbered `mesh {}`", listed(&plan.layout.axes));
+            let mut wanted: Vec<_> = plan.layout.axes.iter().collect();
+            wanted.sort_by_key(|a| Reverse(place(a).unwrap_or(u8::MAX)));
+            self.add(Where::Mesh, what, order).instead(format!("mesh {}", listed(wanted)));
         }
     }
 

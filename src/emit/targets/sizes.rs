@@ -31,6 +31,40 @@ impl Sizes {
     }
 }
 
+/// How data-parallel ranks share parameters.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Data {
+    /// Groups of ranks that each hold all parameters.
+    pub(super) replicate: u64,
+    /// Data ranks of one such group; context ranks beside them.
+    pub(super) shard: u64,
+}
+
+impl Data {
+    pub(super) fn of(plan: &Plan) -> Self {
+        let over = stored(plan, "param");
+        let product = |inside: bool| {
+            let data = plan.layout.axes.iter().filter(|a| a.role == AxisRole::Data && over.contains(&a.name) == inside);
+            data.fold(1_u64, |n, a| n.saturating_mul(a.size.max(1)))
+        };
+        Self { replicate: product(false), shard: product(true) }
+    }
+}
+
+/// Which frameworks store the optimizer state sharded and parameters whole, with gradients sharded too or not.
+pub(super) fn keep_whole(plan: &Plan) -> &'static [&'static str] {
+    match (stored(plan, "param"), stored(plan, "grad")) {
+        ([], []) => &["megatron", "deepspeed"],
+        ([], _) => &["deepspeed"],
+        _ => &[],
+    }
+}
+
+/// The axes a class is stored over.
+pub(super) fn stored<'a>(plan: &'a Plan, class: &str) -> &'a [String] {
+    plan.layout.stored.get(class).map_or(&[][..], Vec::as_slice)
+}
+
 /// Axes of more than one rank, fastest first.
 pub(super) fn axes(plan: &Plan) -> Vec<&AxisInfo> {
     let mut axes: Vec<_> = plan.layout.axes.iter().filter(|a| a.size > 1).collect();

@@ -101,3 +101,73 @@ pub const TYPES: &[Type] = &[
 pub fn type_of(name: &str) -> Option<&'static Type> {
     TYPES.iter().find(|t| t.name == name)
 }
+
+/// Words that are values by themselves beside those of [`TYPES`]: methods, parts of a step, laws of chance, options of the
+/// library's models and layouts.
+const OTHER_WORDS: &[&str] = &[
+    "none",
+    "all",
+    "even",
+    "zigzag",
+    "contiguous",
+    "all_gather",
+    "tree",
+    "hierarchical",
+    "in_network",
+    "pairwise",
+    "low_latency",
+    "auto",
+    "state",
+    "grad",
+    "act",
+    "master",
+    "kv",
+    "dynamic",
+    "static",
+    "ops",
+    "every",
+    "matmul",
+    "attention",
+    "self",
+    "flat",
+    "point",
+    "uniform",
+    "normal",
+    "lognormal",
+    "exponential",
+    "poisson",
+    "zipf",
+    "empirical",
+    "mixture",
+    "samples",
+    "prefill",
+    "decode",
+    "forward",
+    "backward",
+    "lora",
+    "bytes",
+    "load",
+    "cost",
+    "time",
+    "memory",
+    "silu",
+    "gelu",
+    "relu",
+    "squared_relu",
+    "rms",
+    "plain",
+    "per_head",
+    "whole",
+    "rotary",
+    "learned",
+    "alibi",
+    "before",
+    "after",
+    "both",
+    "selective",
+];
+
+/// Whether `name` is a value where nothing else has that name.
+pub fn is_word(name: &str) -> bool {
+    OTHER_WORDS.contains(&name) || TYPES.iter().any(|t| t.words.contains(&name))
+}

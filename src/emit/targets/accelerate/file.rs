@@ -1,8 +1,8 @@
 //! The table of keys, and the file.
 
 use super::Sizes;
-use super::checks::Data;
 use crate::emit::plan::{Plan, RecomputeInfo};
+use crate::emit::targets::sizes::Data;
 use serde_json::{Map, Value, json};
 
 /// A plan accelerate can run.

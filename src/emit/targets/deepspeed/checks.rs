@@ -16,19 +16,12 @@ pub(super) fn axes(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) {
         let why = "sequence parallelism is code of the training script, not a key of DeepSpeed's JSON file";
         reasons.add(Where::Attention, what, why).able(&["megatron", "torchtitan", "accelerate"]);
     }
-    let found = sizes::axes(plan);
-    if let Some(idle) = found.iter().find(|a| a.role == AxisRole::Idle) {
-        let what = format!("mesh axis `{}` of {} ranks shards nothing", idle.name, idle.size);
-        reasons.add(Where::Axis(idle.name.clone()), what, "every rank of a DeepSpeed job is a data or tensor rank");
-    }
-    let data = found.iter().position(|a| a.role == AxisRole::Data).unwrap_or(found.len());
-    if found[data..].iter().any(|a| a.role == AxisRole::Tensor) {
-        let what = format!("ranks are numbered `mesh {}`", listed(&plan.layout.axes));
-        let mut wanted: Vec<_> = plan.layout.axes.iter().collect();
-        wanted.sort_by_key(|a| a.role == AxisRole::Tensor);
-        let why = "DeepSpeed's tensor groups are consecutive ranks";
-        reasons.add(Where::Mesh, what, why).instead(format!("mesh {}", listed(wanted)));
-    }
+    let order = "DeepSpeed's tensor groups are consecutive ranks";
+    reasons.misplaced(plan, "data or tensor", order, |a| match a.role {
+        AxisRole::Tensor => Some(0),
+        AxisRole::Data => Some(1),
+        AxisRole::Context | AxisRole::Pipeline | AxisRole::Idle => None,
+    });
     if plan.layout.recompute != RecomputeInfo::None {
         let why = "recomputation is code of the model; the file cannot switch it on";
         reasons.add(Where::Recompute, "activations are recomputed", why).able(&[
@@ -45,7 +38,7 @@ pub(super) fn axes(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) {
 
 /// The `ZeRO` stage that shards at rest what the layout stores sharded.
 pub(super) fn stage(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) -> Option<u8> {
-    let stored = |class: &str| plan.layout.stored.get(class).map_or(&[][..], Vec::as_slice);
+    let stored = |class| sizes::stored(plan, class);
     let classes = ["state", "grad", "param"].map(stored);
     // Each stage adds a class to the one before it.
     let stage = classes.iter().take_while(|axes| !axes.is_empty()).count();

@@ -2,20 +2,11 @@
 
 use super::{Reasons, Sizes, Where};
 use crate::emit::plan::{AxisRole, Plan, RecomputeInfo};
-use crate::emit::targets::sizes::{axes, listed};
-
-/// How data-parallel ranks share parameters.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Data {
-    /// Groups of ranks that each hold all parameters.
-    pub(super) replicate: u64,
-    /// Data ranks of one such group; context ranks beside them.
-    pub(super) shard: u64,
-}
+use crate::emit::targets::sizes::{Data, axes, keep_whole, listed, stored};
 
 /// Which data ranks hold shards, which hold copies. Parameters, gradients and state are sharded together or not at all.
 pub(super) fn data(plan: &Plan, reasons: &mut Reasons) -> Data {
-    let stored = |class: &str| plan.layout.stored.get(class).map_or(&[][..], Vec::as_slice);
+    let stored = |class| stored(plan, class);
     let over = stored("param");
     for class in ["grad", "state"] {
         if stored(class) != over {
@@ -27,14 +18,10 @@ pub(super) fn data(plan: &Plan, reasons: &mut Reasons) -> Data {
             let why = "FSDP2 shards parameters, gradients and optimizer state together";
             let data = axes(plan).into_iter().rev().filter(|a| a.role == AxisRole::Data);
             let instead = format!("store [param, grad, state] over {}", listed(data));
-            reasons.add(Where::Store(class.into()), what, why).instead(instead).able(&["megatron", "deepspeed"]);
+            reasons.add(Where::Store(class.into()), what, why).instead(instead).able(keep_whole(plan));
             break;
         }
     }
-    let product = |inside: bool| {
-        let data = plan.layout.axes.iter().filter(|a| a.role == AxisRole::Data && over.contains(&a.name) == inside);
-        data.map(|a| a.size.max(1)).product()
-    };
     for axis in axes(plan).into_iter().filter(|a| a.role == AxisRole::Context && !over.contains(&a.name)) {
         if !over.is_empty() {
             let what = format!("parameters are whole over `{}`", axis.name);
@@ -49,32 +36,21 @@ pub(super) fn data(plan: &Plan, reasons: &mut Reasons) -> Data {
             reasons.add(Where::Store("param".into()), what, "FSDP2 shards over data and context ranks");
         }
     }
-    Data { replicate: product(false), shard: product(true) }
+    Data::of(plan)
 }
 
 /// Ranks are numbered tp, cp, `dp_shard`, `dp_replicate`, pp from fastest to slowest.
 pub(super) fn ranks(plan: &Plan, sizes: &Sizes, data: &Data, reasons: &mut Reasons) {
-    let over = plan.layout.stored.get("param").map_or(&[][..], Vec::as_slice);
-    let place = |a: &&crate::emit::plan::AxisInfo| match a.role {
-        AxisRole::Tensor => 0,
-        AxisRole::Context => 1,
-        AxisRole::Data if over.contains(&a.name) || data.shard == 1 => 2,
-        AxisRole::Data => 3,
-        AxisRole::Pipeline => 4,
-        AxisRole::Idle => 5,
-    };
-    let found = axes(plan);
-    if let Some(idle) = found.iter().find(|a| a.role == AxisRole::Idle) {
-        let what = format!("mesh axis `{}` of {} ranks shards nothing", idle.name, idle.size);
-        let why = "every rank of a torchtitan job is a tensor, context, data or pipeline rank";
-        reasons.add(Where::Axis(idle.name.clone()), what, why);
-    } else if !found.is_sorted_by_key(place) {
-        let what = format!("ranks are numbered `mesh {}`", listed(&plan.layout.axes));
-        let mut wanted: Vec<_> = plan.layout.axes.iter().collect();
-        wanted.sort_by_key(|a| std::cmp::Reverse(place(a)));
-        let why = "torchtitan orders tp, cp, dp_shard, dp_replicate, pp from fastest to slowest";
-        reasons.add(Where::Mesh, what, why).instead(format!("mesh {}", listed(wanted)));
-    }
+    let over = stored(plan, "param");
+    let order = "torchtitan orders tp, cp, dp_shard, dp_replicate, pp from fastest to slowest";
+    reasons.misplaced(plan, "tensor, context, data or pipeline", order, |a| match a.role {
+        AxisRole::Tensor => Some(0),
+        AxisRole::Context => Some(1),
+        AxisRole::Data if over.contains(&a.name) || data.shard == 1 => Some(2),
+        AxisRole::Data => Some(3),
+        AxisRole::Pipeline => Some(4),
+        AxisRole::Idle => None,
+    });
     if sizes.tp > 1
         && let Some(d) = &plan.model.decoder
         && !d.kv_heads.is_multiple_of(sizes.tp)
@@ -232,8 +208,7 @@ const SCHEDULES: &[(&str, &str, bool)] = &[
 /// The batch is whole microbatches on every data rank.
 pub(super) fn batch(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) {
     reasons.uneven_batch(plan, sizes);
-    if !plan.layout.pads.iter().all(|(_, from, to)| from == to) {
-        let (dim, from, to) = plan.layout.pads.iter().find(|(_, from, to)| from != to).expect("one differs");
+    if let Some((dim, from, to)) = plan.layout.pads.iter().find(|(_, from, to)| from != to) {
         let what = format!("`{dim}` is padded from {from} to {to}");
         reasons.add(Where::Pad(dim.clone()), what, "torchtitan pads no dimension").able(&["megatron"]);
     }

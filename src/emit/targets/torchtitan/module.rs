@@ -1,10 +1,11 @@
 //! The table of keys: what of the plan each says; and the Python module that sets them.
 
-use super::checks::{Data, Pipeline, Recompute};
+use super::checks::{Pipeline, Recompute};
 use super::models::Model;
 use super::{Sizes, VERSION};
 use crate::emit::plan::Plan;
 use crate::emit::shell::comment;
+use crate::emit::targets::sizes::Data;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
