@@ -43,6 +43,9 @@ pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
     };
     let mut outcome = project::report(&checked.sources, &checked.list, common);
     let said = match (done.len(), args.dry_run) {
+        (0, _) if checked.list.iter().any(|d| !d.fixes.is_empty()) => {
+            "no fix is safe to apply unasked; those shown are yours to judge\n".to_owned()
+        }
         (0, _) => "nothing to fix\n".to_owned(),
         (1, false) => format!("{}1 fix applied\n", done.concat()),
         (1, true) => format!("{}1 fix would be applied\n", done.concat()),

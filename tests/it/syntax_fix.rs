@@ -55,8 +55,11 @@ fn safe_fixes_are_applied_and_the_rest_is_left() {
             .replace("1,024", "1024")
     );
     let (_, out, _) = said(&parc(folder.path(), &["fix", "a.par"]));
-    assert_eq!(out, "nothing to fix\n");
+    assert_eq!(out, "no fix is safe to apply unasked; those shown are yours to judge\n", "the name is");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is written");
+    fs::write(&file, "edition 1\nlet x = 1\n").unwrap();
+    let (code, out, _) = said(&parc(folder.path(), &["fix", "a.par"]));
+    assert_eq!((code, out.as_str()), (Some(0), "nothing to fix\n"));
 }
 
 #[test]

@@ -83,6 +83,14 @@ pub(super) fn cluster_empty(name: &Name) -> Diagnostic {
     .help("write `level node = 8 of H100_SXM over NVLink4`")
 }
 
+/// `without` leaves nothing of the `devices` there were.
+pub(super) fn all_dead(name: &Name, devices: i64, spans: &[Span]) -> Diagnostic {
+    let (first, more) = spans.split_first().map_or((name.span, &[][..]), |(f, m)| (*f, m));
+    let message = format!("`without` takes out all {devices} devices of cluster `{}`", name.text);
+    let d = Diagnostic::new(Code::ClusterShape, message, first, "nothing is left");
+    more.iter().fold(d, |d, span| d.label(*span, "and here"))
+}
+
 pub(super) fn level_field(name: &str, noun: &str, span: Span) -> Diagnostic {
     Diagnostic::new(
         Code::KindMismatch,

@@ -114,9 +114,11 @@ impl<'p> Cluster<'p> {
     pub fn new(eval: &mut Evaluator<'p, '_>, instance: &Instance<'p>, span: Span) -> Option<Self> {
         let tree = tree::read(eval, instance, span)?;
         let dead = select::dead(eval, &tree)?;
-        let used = Devices::all(tree.tiers[tree.root()].devices).without(&dead);
+        let devices = tree.tiers[tree.root()].devices;
+        let used = Devices::all(devices).without(&dead);
         if used.count() == 0 {
-            eval.sink.error(errors::cluster_empty(&instance.decl.name));
+            let spans: Vec<_> = tree.tiers.iter().filter_map(|t| Some(t.without.as_ref()?.0.span)).collect();
+            eval.sink.error(errors::all_dead(&instance.decl.name, devices, &spans));
             return None;
         }
         Some(Self::on(instance.decl.name.text.to_string(), Rc::new(tree), used, span))
