@@ -95,7 +95,7 @@ fn costed<'p>(
         return None;
     }
     let split = schedule.orders.has_weight_gradients();
-    let priced = price(program, &job, &sharded, &mut graph, Pricing { split, at_point: true }, sink)?;
+    let priced = price(program, &job, &sharded, &mut graph, Pricing { split, at_point: true, refuse: true }, sink)?;
     let Priced { costs, roots, metrics, peak, .. } = priced;
     let mut at_point = job.point.clone();
     at_point.resize(graph.inputs().len(), 0.0);
@@ -124,6 +124,8 @@ struct Pricing {
     split: bool,
     /// Whether values of cost functions are held to what a cost may be.
     at_point: bool,
+    /// Whether what nothing prices yet is refused: not where only legality is asked.
+    refuse: bool,
 }
 
 /// Inlines the cost functions.
@@ -132,13 +134,13 @@ fn price<'p>(
     job: &Job<'p>,
     sharded: &ShardedGraph,
     graph: &mut expr::Graph,
-    Pricing { split, at_point }: Pricing,
+    Pricing { split, at_point, refuse }: Pricing,
     sink: &mut Sink,
 ) -> Option<Priced> {
     // What may be said and nothing prices yet: right for `parc check`, refused here.
     let cluster = job.cluster.later.iter().map(|(what, span)| (*what, *span));
     let layout = job.layout.later.iter().map(|(what, span)| (what.as_str(), *span));
-    let later: Vec<_> = cluster.chain(layout).collect();
+    let later: Vec<_> = cluster.chain(layout).filter(|_| refuse).collect();
     for (what, span) in &later {
         sink.error(not_supported(what, *span));
     }
@@ -182,8 +184,14 @@ pub struct Shape<'p> {
     pub graph: expr::Graph,
 }
 
-/// Elaborates, partitions and prices a job without asking whether its point is legal.
-pub fn shape<'p>(program: &'p Program, id: DeclId, settings: &Settings, sink: &mut Sink) -> Option<Shape<'p>> {
+/// Elaborates, partitions and prices a job without asking whether its point is legal. `light` is for legality alone.
+pub fn shape<'p>(
+    program: &'p Program,
+    id: DeclId,
+    settings: &Settings,
+    light: bool,
+    sink: &mut Sink,
+) -> Option<Shape<'p>> {
     let mut graph = expr::Graph::new();
     let job = elaborate::elaborate(program, id, settings, &mut graph, sink)?;
     let before = sink.error_count();
@@ -193,7 +201,7 @@ pub fn shape<'p>(program: &'p Program, id: DeclId, settings: &Settings, sink: &m
     }
     let split = job.pipeline.as_ref().is_some_and(|p| schedule::splits(program, &p.schedule));
     let Priced { costs, roots, metrics, called, .. } =
-        price(program, &job, &sharded, &mut graph, Pricing { split, at_point: false }, sink)?;
+        price(program, &job, &sharded, &mut graph, Pricing { split, at_point: false, refuse: !light }, sink)?;
     Some(Shape { job, sharded, costs, roots, metrics, called, graph })
 }
 

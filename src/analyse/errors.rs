@@ -473,6 +473,26 @@ pub(super) fn place(axis: &str, size: i64, stride: i64, level: &str, devices: i6
         })
 }
 
+/// The ranks of axes do not fill lines of a torus.
+pub(super) fn along(axes: &[(&str, i64)], along: &[String], devices: i64, span: Span) -> Diagnostic {
+    let names = axes.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" × ");
+    let sizes = axes.iter().map(|(_, n)| n.to_string()).collect::<Vec<_>>().join(" × ");
+    let ranks: i64 = axes.iter().map(|(_, n)| n).product();
+    let lines = along.join(" × ");
+    let message = if ranks > devices {
+        format!("a group of {names} does not fit along {lines}")
+    } else {
+        format!("groups of {names} do not fill {lines} evenly")
+    };
+    Diagnostic::new(Code::PlaceSpans, message, span, format!("{names} must divide {devices} devices"))
+        .note(format!("{names} = {sizes}{}, there are {devices} devices along {lines}", product(axes.len(), ranks)))
+}
+
+/// ` = 32` after the factors of a product; nothing after a single number.
+fn product(factors: usize, product: i64) -> String {
+    if factors > 1 { format!(" = {product}") } else { String::new() }
+}
+
 pub(super) fn batch(
     batch: i64,
     micro: i64,

@@ -3,7 +3,7 @@
 use crate::elaborate::{Cluster, Job};
 use crate::eval::{Evaluator, Num, Quantity, Record, Truth, Value};
 use crate::expr::{self, Node};
-use crate::layout::AxisId;
+use crate::layout::{AxisId, Place};
 use crate::units::Unit;
 use std::rc::Rc;
 
@@ -45,10 +45,10 @@ pub(super) fn group<'p>(eval: &mut Evaluator<'p, '_>, job: &Job<'p>, axes: &[Axi
     let mut latency = graph.real(0.0);
     let mut in_network = graph.bool(true);
     let mut child = 1_i64;
-    for (level, here) in job.cluster.levels.iter().zip(&inside) {
+    for (at, (level, here)) in job.cluster.levels.iter().zip(&inside).enumerate() {
         let fanout = graph.put(Node::ExactDiv(*here, below));
         let crossed = graph.lt(one, fanout);
-        let width = graph.real(level.child_bandwidth());
+        let width = graph.real(level.child_bandwidth() * directions(job, axes, at) as f64);
         // Ranks below one child, each in a group of this axis, over the members of one group there.
         let ranks = graph.int(child);
         let siblings = graph.put(Node::FloorDiv(ranks, below));
@@ -88,6 +88,16 @@ pub(super) fn group<'p>(eval: &mut Evaluator<'p, '_>, job: &Job<'p>, axes: &[Axi
     put("spans", Value::List(Rc::new(spans)));
     put("touched", Value::Record(Rc::new(touched)));
     Value::Record(Rc::new(g))
+}
+
+/// Along how many directions of a torus `axes` are placed: a child has links of its own in each.
+fn directions(job: &Job<'_>, axes: &[AxisId], level: usize) -> usize {
+    let layout = &job.layout;
+    let placed = |p: &&Place| p.level == level && layout.fine(&p.axes).iter().any(|f| axes.contains(f));
+    let mut along: Vec<_> = layout.places.iter().filter(placed).flat_map(|p| p.along.iter().copied()).collect();
+    along.sort_unstable();
+    along.dedup();
+    along.len().max(1)
 }
 
 /// The name of what has `devices` devices: a level, or the device itself.

@@ -75,6 +75,12 @@ pub fn check_mesh(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, sink: &
                 });
                 sound = false;
             }
+            DutyKind::Along { axes, along, devices } => {
+                let sizes: Vec<_> = axes.iter().map(|a| job.layout.named(*a)).collect();
+                let sizes: Vec<_> = sizes.iter().map(|a| (a.name.as_str(), read(a.size) as i64)).collect();
+                sink.error(errors::along(&sizes, along, *devices, duty.span));
+                sound = false;
+            }
             DutyKind::Batch => {
                 let (batch, micro, replicas) =
                     (read(job.batch) as i64, read(job.micro_batch) as i64, read(job.replicas) as i64);

@@ -5,7 +5,7 @@ use super::costs::UnitCosts;
 use super::roots::Roots;
 use super::stage::Facts;
 use crate::elaborate::{Job, Length};
-use crate::eval::{Num, Quantity, Record, Truth, Value};
+use crate::eval::{Num, Quantity, Truth, Value};
 use crate::expr::{self, Graph, Input, Node};
 use crate::partition::{ShardedGraph, StepKind, Work};
 use crate::units::{Base, Unit};
@@ -105,18 +105,9 @@ impl Metrics {
         let symbol = |id, unit: &Unit| Value::Num(Quantity { num: Num::Sym(id), unit: unit.clone() });
         let mut vars: Vec<_> = self.nodes.iter().map(|(n, id, u)| (SmolStr::new_static(n), symbol(*id, u))).collect();
         vars.push(("fits".into(), Value::Bool(Truth::Sym(self.fits))));
-        let mut layout = Record::made("layout", job.layout_name.as_str(), job.span);
-        for p in &job.parameters {
-            layout.fields.insert(p.name.as_str().into(), symbol(p.input, &Unit::none()));
-        }
-        for a in &job.layout.named {
-            layout.fields.insert(a.name.as_str().into(), symbol(a.size, &Unit::none()));
-        }
-        vars.push(("layout".into(), Value::Record(Rc::new(layout))));
         vars.push(("device".into(), Value::Record(Rc::clone(&job.cluster.device))));
-        vars.push(("batch".into(), symbol(job.batch, &Unit::base(Base::Seq))));
-        vars.push(("sequence".into(), symbol(job.sequence, &Unit::base(Base::Tok))));
-        vars.push(("micro_batch".into(), symbol(job.micro_batch, &Unit::base(Base::Seq))));
+        vars.extend(job.cluster.host().map(|(host, _)| ("host".into(), Value::Record(Rc::clone(host)))));
+        vars.extend(job.names());
         vars
     }
 }
@@ -166,6 +157,7 @@ fn updates(job: &Job<'_>, graph: &mut Graph) -> expr::Id {
     match job.length {
         None => graph.real(1.0),
         Some(Length::Steps(n)) => graph.real(n),
+        Some(Length::Curve(n)) => n,
         Some(Length::Samples(n)) => {
             let n = graph.real(n);
             graph.div(n, batch)

@@ -73,6 +73,9 @@ pub fn rules(
             DutyKind::Place { axis, level, .. } => {
                 (RuleKind::Place, format!("`{}` lies inside a {level}", job.layout.named(*axis).name))
             }
+            DutyKind::Along { along, .. } => {
+                (RuleKind::Place, format!("what lies along {} fills its lines", along.join(" × ")))
+            }
             DutyKind::Batch => (RuleKind::Batch, "the batch is a whole number of microbatches".into()),
             DutyKind::Fold { .. } => (RuleKind::Mesh, "both sides of the fold have as many ranks".into()),
             DutyKind::Nest(_) => (RuleKind::Mesh, "the two sides of the fold nest".into()),

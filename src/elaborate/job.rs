@@ -61,6 +61,8 @@ pub enum Length {
     Tokens(f64),
     /// Sequences.
     Samples(f64),
+    /// Updates, by a curve over the job's own sizes.
+    Curve(expr::Id),
 }
 
 /// A free parameter: an input of the graph with its value in the file.
@@ -123,6 +125,15 @@ pub enum DutyKind {
         /// The level's name.
         level: String,
         /// Devices below one instance.
+        devices: i64,
+    },
+    /// Axes fill whole lines of a torus.
+    Along {
+        /// The axes, those of other items on the same lines included.
+        axes: Vec<NameId>,
+        /// The directions: `slice.x`.
+        along: Vec<String>,
+        /// Devices along them.
         devices: i64,
     },
     /// The batch is a whole number of microbatches.
@@ -230,6 +241,15 @@ pub struct Job<'p> {
     pub span: Span,
 }
 
+impl<'p> Job<'p> {
+    /// What the job's expressions see beside what they declare: the layout's parameters and axes, the counts of the
+    /// batch.
+    pub fn names(&self) -> Vec<(SmolStr, Value<'p>)> {
+        let counts = [self.batch, self.sequence, self.micro_batch];
+        values::names((&self.layout_name, &self.layout), &self.parameters, counts, self.span)
+    }
+}
+
 /// Elaborates `id`, a `train` job of `program`.
 pub fn elaborate<'p>(
     program: &'p Program,
@@ -294,13 +314,15 @@ impl<'p> Builder<'p, '_, '_> {
         let sequence = self.count("sequence", Base::Tok, None, None, &mut parameters);
         let divisors = batch.map(|b| Domain::counts(self.divisors_of(b), &Unit::base(Base::Seq)));
         let micro_batch = self.count("micro_batch", Base::Seq, Some(1), divisors, &mut parameters);
-        let length = self.length();
         let (cluster, (model, model_span), (layout, _)) = (cluster?, model?, layout?);
         self.one_kind(&cluster, &claims)?;
         let evaluated =
             layout::evaluate(&mut self.eval, &layout, &cluster, self.settings, &mut parameters, &mut duties)?;
         let (batch, sequence, micro_batch) = (batch?, sequence?, micro_batch?);
         self.check_settings(&parameters)?;
+        let counts = [batch, sequence, micro_batch];
+        let seen = values::names((&evaluated.name, &evaluated.layout), &parameters, counts, self.name.span);
+        let length = self.length(seen);
         let (precision, optimizer, cost) = (precision?, optimizer?, cost?);
         super::numerics::computable(&mut self.eval, &precision.0, &cluster.device, precision.1)?;
         let numerics = Numerics::new(&mut self.eval, &precision.0, &optimizer.0, precision.1)?;

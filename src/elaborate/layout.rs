@@ -121,6 +121,9 @@ pub(super) fn evaluate<'p>(
     if let [(device, _)] = &cluster.kinds[..] {
         env.bind("device", Value::Record(Rc::clone(device)));
     }
+    if let Some((host, _)) = cluster.host() {
+        env.bind("host", Value::Record(Rc::clone(host)));
+    }
     let library = eval.program.module(instance.id.module).std;
     let mut b = Builder {
         eval,
@@ -238,9 +241,13 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 if !free {
                     return Some(Value::int(v));
                 }
-                if value < 1 {
+                if value < 1 && (sizes_axis(instance, name) || in_default_of_another(instance, name)) {
                     self.eval.sink.error(errors::not_positive(name, v, span));
                     return None;
+                }
+                // Nothing is made of it that has a size: it is a number like another.
+                if value < 1 {
+                    return Some(Value::int(v));
                 }
                 // Wide enough to try neighbours of the point, narrow enough that products of several stay whole numbers
                 // on the largest cluster.
@@ -298,15 +305,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
         if ty.is_some_and(|t| t.name.text == "Bool") {
             return Some(Domain::Listed(vec![Value::Bool(Truth::Known(false)), Value::Bool(Truth::Known(true))]));
         }
-        let Body::Block(own) = &instance.decl.body else { return None };
-        let blocks = std::iter::once(own).chain(instance.with.iter().map(|g| g.block));
-        let sizes = blocks.flat_map(|b| &b.items).any(|item| match &item.kind {
-            ItemKind::Mesh(defs) => defs.iter().any(|d| match &d.size {
-                None => d.name.text == name,
-                Some(e) => names(e, name),
-            }),
-            _ => false,
-        });
+        let sizes = sizes_axis(instance, name);
         let sizes = sizes || (*wanted == Wanted::Int && in_default_of_another(instance, name));
         sizes.then(|| Domain::numbers(super::job::divisors(self.devices)))
     }
@@ -426,6 +425,19 @@ fn names(e: &Expr, name: &str) -> bool {
         found |= matches!(&x.kind, ExprKind::Path(p) if p.len() == 1 && p[0].text == name);
     });
     found
+}
+
+/// Whether a mesh of the layout is made from the parameter `name`.
+fn sizes_axis(instance: &Instance<'_>, name: &str) -> bool {
+    let Body::Block(own) = &instance.decl.body else { return false };
+    let blocks = std::iter::once(own).chain(instance.with.iter().map(|g| g.block));
+    blocks.flat_map(|b| &b.items).any(|item| match &item.kind {
+        ItemKind::Mesh(defs) => defs.iter().any(|d| match &d.size {
+            None => d.name.text == name,
+            Some(e) => names(e, name),
+        }),
+        _ => false,
+    })
 }
 
 /// Whether the default of another parameter, such as `dp = devices / (tp * pp)`, is made from `name`.

@@ -188,6 +188,7 @@ fn steps(c: &Compiled<'_>) -> Option<u64> {
     let (batch, sequence) = (c.value(c.job.batch), c.value(c.job.sequence));
     let steps = match c.job.length? {
         Length::Steps(n) => n,
+        Length::Curve(n) => c.value(n),
         Length::Samples(n) => n / batch,
         Length::Tokens(n) => n / (batch * sequence),
     };

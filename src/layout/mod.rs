@@ -183,6 +183,8 @@ pub struct Place {
     pub axes: Vec<NameId>,
     /// The cluster level their groups must lie in, by position (innermost first).
     pub level: usize,
+    /// Directions of that level's torus they lie along, by position; none where any will do.
+    pub along: Vec<usize>,
     /// The item.
     pub span: Span,
 }

@@ -56,7 +56,7 @@ impl<'p> Shaped<'p> {
 
     fn make(task: Task<'p>, settings: &Settings, region: &Region, sink: &mut Sink) -> Option<Self> {
         let Task { program, sources, light, .. } = task;
-        let mut shape = driver::shape(program, task.job, settings, sink)?;
+        let mut shape = driver::shape(program, task.job, settings, light, sink)?;
         let mut all = rules::rules(&shape.job, &shape.sharded, &shape.called, &mut shape.graph, sources);
         let names = shape.metrics.names(&shape.job);
         let mut eval = Evaluator::new(program, &mut shape.graph, sink);

@@ -39,6 +39,7 @@ mod modules;
 mod new;
 mod oracle;
 mod partition;
+mod placing;
 mod plan_json;
 mod props;
 mod props_check;

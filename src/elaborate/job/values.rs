@@ -2,11 +2,13 @@
 
 use super::super::errors;
 use super::{Builder, Length, Parameter};
-use crate::eval::{Domain, Hole, Instance, Num, Quantity, Value, Wanted};
+use crate::eval::{Domain, Env, Hole, Instance, Num, Quantity, Record, Value, Wanted};
 use crate::expr::{self, Input};
+use crate::layout::Layout;
 use crate::source::Span;
 use crate::syntax::ast::{self, Kind};
 use crate::units::{Base, Unit};
+use smol_str::SmolStr;
 use std::rc::Rc;
 
 impl<'p> Builder<'p, '_, '_> {
@@ -176,11 +178,20 @@ impl<'p> Builder<'p, '_, '_> {
         Some(id)
     }
 
-    /// `steps`, `tokens` or `samples`, the first that is given.
-    pub(super) fn length(&mut self) -> Option<Length> {
-        if let Some(f) = self.values.get("steps_to_target") {
-            self.eval.sink.error(errors::not_supported("a job as long as a curve says", f.expr.span));
-            return None;
+    /// `steps_to_target`, `steps`, `tokens` or `samples`, the first that is given; a curve may speak of `names`.
+    pub(super) fn length(&mut self, names: Vec<(SmolStr, Value<'p>)>) -> Option<Length> {
+        let steps = Wanted::Quantity(Unit::base(Base::Step));
+        if let Some(field) = self.values.get("steps_to_target").cloned() {
+            if matches!(&field.expr.kind, ast::ExprKind::Path(p) if p.len() == 1 && p[0].text == "none") {
+                return None;
+            }
+            let env = Env::with(&field.env, names);
+            let value = self.eval.eval(field.expr, &env, &steps);
+            let Value::Num(q) = self.eval.require(value, &steps, "`steps_to_target`", field.expr.span) else {
+                return None;
+            };
+            let node = self.eval.node(q.num);
+            return Some(Length::Curve(self.eval.graph.to_real(node)));
         }
         for (field, base) in [("steps", Base::Step), ("tokens", Base::Tok), ("samples", Base::Seq)] {
             let Some((value, span)) = self.field(field) else { continue };
@@ -205,4 +216,24 @@ impl<'p> Builder<'p, '_, '_> {
     pub(super) fn field_place(&self, field: &str) -> Option<Span> {
         self.values.get(field).map(|f| f.expr.span)
     }
+}
+
+/// What a job's expressions see beside what they declare: the layout's parameters and axes, the counts of the batch.
+pub(super) fn names<'p>(
+    (layout_name, layout): (&str, &Layout),
+    parameters: &[Parameter],
+    [batch, sequence, micro_batch]: [expr::Id; 3],
+    span: Span,
+) -> Vec<(SmolStr, Value<'p>)> {
+    let mut record = Record::made("layout", layout_name, span);
+    let sizes = parameters.iter().map(|p| (p.name.as_str(), p.input));
+    for (name, size) in sizes.chain(layout.named.iter().map(|a| (a.name.as_str(), a.size))) {
+        record.fields.insert(name.into(), Value::sym(size, Unit::none()));
+    }
+    vec![
+        ("layout".into(), Value::Record(Rc::new(record))),
+        ("batch".into(), Value::sym(batch, Unit::base(Base::Seq))),
+        ("sequence".into(), Value::sym(sequence, Unit::base(Base::Tok))),
+        ("micro_batch".into(), Value::sym(micro_batch, Unit::base(Base::Seq))),
+    ]
 }

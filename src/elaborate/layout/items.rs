@@ -4,7 +4,7 @@ mod compute;
 mod pipeline;
 mod storage;
 
-use super::super::cluster::Cluster;
+use super::super::cluster::{Cluster, Site};
 use super::super::errors;
 use super::super::flatten::Flat;
 use super::{Builder, PipelineItem};
@@ -72,9 +72,11 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 ItemKind::Pad { dim, to } => self.pad(flat, &dim.text, to),
                 ItemKind::Recompute(e) => self.recompute(flat, e),
                 ItemKind::Place { axes, on } => self.names(axes).and_then(|axes| {
-                    if let Some(level) = self.level(on, cluster)? {
-                        self.layout.places.push(Place { axes, level, span });
-                    }
+                    let (level, along) = match cluster.site(self.eval, on)? {
+                        Site::Level(level) => (level, Vec::new()),
+                        Site::Directions { level, along } => (level, along),
+                    };
+                    self.layout.places.push(Place { axes, level, along, span });
                     Some(())
                 }),
                 ItemKind::Overlap { comms, axes, with, block } => self.overlap(flat, comms, axes, with, block.as_ref()),

@@ -1,11 +1,12 @@
 //! The mesh: axes, sizes, strides, and where they must lie.
 
-use super::super::cluster::{Cluster, Site};
+use super::super::cluster::{Cluster, Topology};
 use super::super::errors;
 use super::super::flatten::Flat;
 use super::{Builder, DutyKind};
 use crate::eval::{Domain, Env, Num, Quantity, Value, Wanted};
 use crate::expr::{Id, Node};
+use crate::layout::Place;
 use crate::syntax::ast::{AxisDef, Expr, ExprKind, ItemKind, Name};
 use crate::units::Unit;
 use std::rc::Rc;
@@ -115,21 +116,13 @@ impl<'p> Builder<'p, '_, '_, '_> {
         }
     }
 
-    /// `cluster.node`: the position of the level. Nothing for directions of a torus, which are noted.
-    #[expect(clippy::option_option, reason = "the outer level says whether something was reported")]
-    pub(super) fn level(&mut self, e: &'p Expr, cluster: &Cluster<'p>) -> Option<Option<usize>> {
-        match cluster.site(self.eval, e)? {
-            Site::Level(level) => Some(Some(level)),
-            Site::Directions { .. } => {
-                self.later("placing on directions of a torus", e.span);
-                Some(None)
-            }
-        }
-    }
-
     /// Each placed axis stays inside one instance of its level.
     pub(super) fn check_places(&mut self, cluster: &Cluster<'p>) {
         for place in self.layout.places.clone() {
+            if !place.along.is_empty() {
+                self.check_directions(&place, cluster);
+                continue;
+            }
             let level = &cluster.levels[place.level];
             let limit = self.eval.graph.int(level.devices);
             for axis in &place.axes {
@@ -150,6 +143,27 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 self.duty(cond, kind, place.span);
             }
         }
+    }
+
+    /// The groups of axes along directions of a torus fill whole lines of them, each with the others placed there too.
+    fn check_directions(&mut self, place: &Place, cluster: &Cluster<'p>) {
+        let level = &cluster.levels[place.level];
+        let Topology::Torus { sizes, .. } = &level.topology else { return };
+        let shares = |p: &&Place| p.level == place.level && p.along.iter().any(|d| place.along.contains(d));
+        let there: Vec<Place> = self.layout.places.iter().filter(shares).cloned().collect();
+        let mut axes: Vec<_> = there.iter().flat_map(|p| p.axes.iter().copied()).collect();
+        axes.sort_unstable();
+        axes.dedup();
+        let along = sizes.iter().enumerate().filter(|(d, _)| there.iter().any(|p| p.along.contains(d)));
+        let (names, lines): (Vec<_>, Vec<i64>) = along.map(|(_, (name, n))| (name.as_str(), *n)).unzip();
+        let devices = lines.iter().product();
+        let ranks: Vec<_> = axes.iter().map(|a| self.layout.named(*a).size).collect();
+        let ranks = self.eval.graph.product(ranks);
+        let (whole, zero) = (self.eval.graph.int(devices), self.eval.graph.int(0));
+        let rest = self.eval.graph.put(Node::Mod(whole, ranks));
+        let cond = self.eval.graph.eq(rest, zero);
+        let along = names.iter().map(|n| format!("{}.{n}", level.name)).collect();
+        self.duty(cond, DutyKind::Along { axes, along, devices }, place.span);
     }
 
     /// A known or symbolic whole number as a value, for items that take one.

@@ -1,0 +1,59 @@
+//! Axes placed along directions of a torus: which sizes fit, and what their links carry.
+
+use crate::compile;
+
+fn job(places: &str, tp: i64) -> String {
+    format!(
+        "edition 1
+use std::hardware::{{TPU_v5p, ICI_v5p}}
+use std::models::Llama3_8B
+cluster Slice {{
+  level slice = 64 of TPU_v5p over 2 * ICI_v5p {{ topology = torus(x = 4, y = 4, z = 4) }}
+}}
+layout L(tp: Int) {{
+  mesh [fsdp = devices / tp, tp]
+{places}
+  shard B over fsdp
+  shard [N, K, F, V] over tp else S
+  store [param, grad, state] over fsdp
+  recompute all
+}}
+train run {{
+  model = Llama3_8B
+  cluster = Slice
+  layout = L(tp = {tp})
+  batch = 64 seq
+  sequence = 4096 tok
+  precision = bf16_pure
+}}
+"
+    )
+}
+
+/// Seconds of the gathers of parameters.
+fn gathers(places: &str) -> f64 {
+    let plan = compile::clean(&job(places, 4)).report(&[]);
+    plan.collectives.iter().filter(|c| c.kind == "all-gather" && c.axes == ["fsdp"]).map(|c| c.busy).sum()
+}
+
+#[test]
+fn a_plane_of_a_torus_has_the_links_of_two_directions() {
+    // A device has 2 links in each direction: 4 in the plane of y and z. Bytes take half as long, latency what it took.
+    let plane = gathers("  place tp on cluster.slice.x\n  place fsdp on [cluster.slice.y, cluster.slice.z]");
+    let line = gathers("  place tp on cluster.slice.x");
+    assert!(plane > 0.0 && (0.50..0.56).contains(&(plane / line)), "{plane} against {line}");
+}
+
+#[test]
+fn ranks_fill_lines() {
+    let said = |places: &str, tp| compile::check(&job(places, tp)).attempt(&[]).err().unwrap_or_default();
+    let on_x = "  place tp on cluster.slice.x";
+    assert_eq!(said(on_x, 4), "");
+    assert_eq!(said(on_x, 2), "", "half a line");
+    assert!(said(on_x, 8).contains("a group of tp does not fit along slice.x"), "{}", said(on_x, 8));
+    let both = format!("{on_x}\n  place fsdp on [cluster.slice.y, cluster.slice.z]");
+    assert!(said(&both, 2).contains("a group of fsdp does not fit along slice.y × slice.z"), "{}", said(&both, 2));
+    // What shares a direction counts together.
+    let shared = format!("{on_x}\n  place fsdp on [cluster.slice.x, cluster.slice.y]");
+    assert!(said(&shared, 4).contains("fsdp × tp does not fit along slice.x × slice.y"), "{}", said(&shared, 4));
+}
