@@ -1,9 +1,10 @@
 //! What the grammar's actions call: tree nodes from byte ranges. Problems inside literals are collected.
 
 use super::ast::{
-    Arg, BinaryOp, Block, Body, Decl, Entry, Expr, ExprKind, Index, Item, ItemKind, Kind, Let, LetValue, Name, Number,
-    Param, Ret, Selector, SelectorPart, Type,
+    Arg, Block, Body, Decl, Entry, Expr, ExprKind, Index, Item, ItemKind, Kind, Let, LetValue, Name, Number, Param,
+    Ret, Selector, SelectorPart, Type,
 };
+use super::infix::{self, Infix};
 use super::{errors, literal};
 use crate::diagnostics::Diagnostic;
 use crate::source::{FileId, Span};
@@ -139,11 +140,16 @@ impl Build<'_> {
         Box::new(self.expr(l, kind, r))
     }
 
-    #[expect(clippy::unused_self, reason = "called as the other actions are")]
     #[expect(clippy::unnecessary_box_returns, reason = "the grammar passes boxes")]
-    pub(super) fn binary(&self, a: Box<Expr>, (op, at): (BinaryOp, Span), b: Box<Expr>) -> Box<Expr> {
-        let span = a.span.to(b.span);
-        Box::new(Expr { kind: ExprKind::Binary(op, at, a, b), span })
+    pub(super) fn binary(&mut self, mut a: Box<Expr>, (op, at): (Infix, Span), b: Box<Expr>) -> Box<Expr> {
+        let end = b.span.end;
+        if let Err(shared) = infix::join(&mut a, op, at, b) {
+            let [sign, text] = [at, shared].map(|s| self.slice(s.start, s.end));
+            let problem = errors::chained(at, sign, shared, text);
+            self.problems.push(problem);
+            *a = self.expr(a.span.start, ExprKind::Error, end);
+        }
+        a
     }
 
     #[expect(clippy::unnecessary_box_returns, reason = "the grammar passes boxes")]

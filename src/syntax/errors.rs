@@ -346,6 +346,19 @@ pub(super) fn equals_for_field(at: Span, field: &str) -> Diagnostic {
     foreign_at(at, format!("`{}` is given a value with `==`, which compares", clip(field)), "`=` gives a value", "=")
 }
 
+/// `a < b < c`, `1..2..3`: `shared` is what stands before the second sign.
+pub(super) fn chained(at: Span, sign: &str, shared: Span, text: &str) -> Diagnostic {
+    if sign == ".." {
+        return Diagnostic::new(Code::SyntaxUnexpected, "a range has two ends", at, "a third would follow")
+            .label(shared, "already the second end");
+    }
+    let said = clip(text);
+    let title = format!("write `{said} and {said} {sign} …`");
+    Diagnostic::new(Code::SyntaxForeign, "comparisons do not chain", at, "compares again")
+        .label(shared, "compared already")
+        .fix(title, Span { end: at.start, ..at }, format!("and {text} "), Applicability::Unsure)
+}
+
 /// `require a = b`
 pub(super) fn equals_for_comparison(at: Span) -> Diagnostic {
     foreign_at(at, "`=` does not compare", "the comparison is `==`", "==")

@@ -11,6 +11,7 @@ pub mod dump;
 mod errors;
 mod expected;
 mod foreign;
+mod infix;
 mod lexer;
 mod literal;
 mod meant;
