@@ -79,7 +79,7 @@ fn counts<'p>(claim: &Claim<'p>, c: &Compiled<'p>, sink: &mut Sink) -> IndexMap<
     if let Some((about, tolerance)) = claim.about {
         all.push(about);
         all.extend(tolerance.iter().map(|t| match t {
-            Tolerance::Absolute(e) | Tolerance::Relative(e) => e,
+            Tolerance::Absolute(e) | Tolerance::Relative(e) => &**e,
         }));
     }
     let (ops, graph) = (&c.job.ops, &c.graph);

@@ -414,7 +414,7 @@ impl<'p> Checker<'p, '_> {
 /// The value of the field `name`, if the block gives it.
 fn field<'p>(block: &'p Block, name: &str) -> Option<&'p Expr> {
     block.items.iter().find_map(|i| match &i.kind {
-        ItemKind::Assign { target, value } if target.suffixes.is_empty() && target.name.text == name => Some(value),
+        ItemKind::Assign { target, value } if target.suffixes.is_empty() && target.name.text == name => Some(&**value),
         _ => None,
     })
 }

@@ -232,7 +232,7 @@ impl<'p> Checker<'p, '_> {
             }
             seen.push(&a.name);
             match &a.size {
-                Some(Expr { kind: ExprKind::Path(path), .. }) if path.len() == 1 && path[0].text == "rest" => {}
+                Some(e) if e.name().is_some_and(|n| n.text == "rest") => {}
                 Some(e) => self.whole(e, &format!("the size of `{}`", a.name.text)),
                 None => {
                     let sized = self.scope.find(&a.name.text).is_some_and(|l| l.sort != Sort::Axis)

@@ -5,7 +5,7 @@ use super::scope::{Local, Sort};
 use super::ty::{Ty, Whole};
 use super::{Checker, MAX_DEPTH, errors};
 use crate::syntax::ast::{
-    Block, Decl, DimDef, DimRef, Expr, ExprKind, Index, ItemKind, LetValue, ParamKind, Ret, Target, TargetSuffix,
+    Block, Decl, DimDef, DimRef, Index, ItemKind, LetValue, ParamKind, Ret, Target, TargetSuffix,
 };
 
 impl<'p> Checker<'p, '_> {
@@ -137,8 +137,8 @@ impl<'p> Checker<'p, '_> {
         for suffix in &target.suffixes {
             let TargetSuffix::Index(list) = suffix else { continue };
             for index in list {
-                if let Index::Expr(Expr { kind: ExprKind::Path(path), .. }) = index
-                    && let [name] = &path[..]
+                if let Index::Expr(e) = index
+                    && let Some(name) = e.name()
                 {
                     self.scope.put_new(&name.text, dim());
                 }

@@ -92,7 +92,7 @@ fn head(sources: &Sources, whole: Span, body: Option<Span>) -> String {
 }
 
 fn param(sources: &Sources, p: &ast::Param) -> Param {
-    let shown = |e: &Option<ast::Expr>| e.as_ref().map(|e| text(sources, e.span)).unwrap_or_default();
+    let shown = |e: &Option<Box<ast::Expr>>| e.as_ref().map(|e| text(sources, e.span)).unwrap_or_default();
     let name = p.name.text.to_string();
     match &p.kind {
         ParamKind::Value { ty, domain, default } => Param {

@@ -159,7 +159,7 @@ pub struct Claim<'p> {
     /// The claim, or the left side of `~`.
     pub value: &'p Expr,
     /// `~ b` and its tolerance.
-    pub about: Option<&'p (Expr, Option<ast::Tolerance>)>,
+    pub about: Option<&'p (Box<Expr>, Option<ast::Tolerance>)>,
     /// `else "…"`.
     pub message: Option<SmolStr>,
     /// The names it sees.

@@ -27,10 +27,10 @@ pub fn fields_of(block: &Block) -> IndexMap<SmolStr, (&Expr, Span)> {
     for item in &block.items {
         match &item.kind {
             ItemKind::Assign { target, value } if target.suffixes.is_empty() => {
-                out.insert(target.name.text.clone(), (value, target.name.span));
+                out.insert(target.name.text.clone(), (&**value, target.name.span));
             }
             ItemKind::Domain { name, domain } => {
-                out.insert(name.text.clone(), (domain, name.span));
+                out.insert(name.text.clone(), (&**domain, name.span));
             }
             _ => {}
         }

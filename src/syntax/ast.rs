@@ -145,7 +145,7 @@ pub struct Decl {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Body {
     /// `= Expr`
-    Expr(Expr),
+    Expr(Box<Expr>),
     /// `{ … }`
     Block(Block),
     /// Nothing.
@@ -171,14 +171,14 @@ pub enum ParamKind {
         /// `: Type`
         ty: Option<Type>,
         /// `in Expr`
-        domain: Option<Expr>,
+        domain: Option<Box<Expr>>,
         /// `= Expr`
-        default: Option<Expr>,
+        default: Option<Box<Expr>>,
     },
     /// `dim NAME = Expr`
     Dim {
         /// `= Expr`
-        default: Option<Expr>,
+        default: Option<Box<Expr>>,
     },
     /// `NAME[B, S, H]`
     Tensor(Vec<DimRef>),

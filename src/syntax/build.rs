@@ -42,8 +42,8 @@ pub(super) enum Suffix {
 
 /// An entry of `{ … }` in an expression.
 pub(super) enum Brace {
-    Value(Expr),
-    Field(Name, Expr),
+    Value(Box<Expr>),
+    Field(Name, Box<Expr>),
 }
 
 /// The parameters, read in full. (A function so that the grammar needs no `Some`.)
@@ -118,7 +118,7 @@ impl Build<'_> {
     }
 
     /// `a`, `std::models::Llama3_8B`; and what other languages write for `true`, `false` and `none`.
-    pub(super) fn path(&mut self, first: Name, mut rest: Vec<Name>) -> ExprKind {
+    pub(super) fn path(&mut self, l: u32, first: Name, mut rest: Vec<Name>, r: u32) -> Box<Expr> {
         if rest.is_empty() {
             let (right, kind) = match first.text.as_str() {
                 "True" | "TRUE" => ("true", ExprKind::Bool(true)),
@@ -126,14 +126,21 @@ impl Build<'_> {
                 "None" | "null" | "nil" => {
                     ("none", ExprKind::Path(vec![Name { text: "none".into(), ..first.clone() }]))
                 }
-                _ => return ExprKind::Path(vec![first]),
+                _ => return self.boxed(l, ExprKind::Path(vec![first]), r),
             };
             let message = format!("`{}` is written `{right}`", first.text);
             self.problems.push(errors::foreign_at(first.span, message, &format!("not `{right}`"), right));
-            return kind;
+            return self.boxed(l, kind, r);
         }
         rest.insert(0, first);
-        ExprKind::Path(rest)
+        self.boxed(l, ExprKind::Path(rest), r)
+    }
+
+    /// `(e)`: the value of `e`, with the brackets in its span.
+    #[expect(clippy::unnecessary_box_returns, reason = "the grammar passes boxes")]
+    pub(super) fn bracketed(&self, l: u32, mut e: Box<Expr>, r: u32) -> Box<Expr> {
+        e.span = self.span(l, r);
+        e
     }
 
     pub(super) fn boxed(&self, l: u32, kind: ExprKind, r: u32) -> Box<Expr> {
@@ -169,8 +176,8 @@ impl Build<'_> {
         let mut values = Vec::new();
         for entry in entries {
             match entry {
-                Brace::Field(name, value) => fields.push((name, value)),
-                Brace::Value(e) => values.push(e),
+                Brace::Field(name, value) => fields.push((name, *value)),
+                Brace::Value(e) => values.push(*e),
             }
         }
         if fields.is_empty() && !values.is_empty() {
@@ -200,7 +207,7 @@ impl Build<'_> {
         Let { docs: self.docs_before(l), name, ty, value, span: self.span(l, r) }
     }
 
-    pub(super) fn unit(&self, l: u32, name: Name, value: Option<Expr>, r: u32) -> Decl {
+    pub(super) fn unit(&self, l: u32, name: Name, value: Option<Box<Expr>>, r: u32) -> Decl {
         let body = value.map_or(Body::None, Body::Expr);
         let docs = self.docs_before(l);
         Decl { docs, kind: Kind::Unit, name, params: None, ret: None, body, span: self.span(l, r) }

@@ -65,7 +65,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 }
                 ItemKind::Replicate { classes, axes } => self.replicate(flat, classes, axes),
                 ItemKind::Store { classes, axes, on, as_dtype, block } => {
-                    let (on, as_dtype, block) = (on.as_ref(), as_dtype.as_ref(), block.as_ref());
+                    let (on, as_dtype, block) = (on.as_deref(), as_dtype.as_deref(), block.as_ref());
                     self.store(flat, &StoreItem { names: classes, axes, on, as_dtype, block })
                 }
                 ItemKind::Reduce { classes, axes, block } => self.reduce(flat, classes, axes, block.as_ref()),

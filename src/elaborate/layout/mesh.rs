@@ -7,7 +7,7 @@ use super::{Builder, DutyKind};
 use crate::eval::{Domain, Env, Num, Quantity, Value, Wanted};
 use crate::expr::{Id, Node};
 use crate::layout::Place;
-use crate::syntax::ast::{AxisDef, Expr, ExprKind, ItemKind, Name};
+use crate::syntax::ast::{AxisDef, Expr, ItemKind, Name};
 use crate::units::Unit;
 use std::rc::Rc;
 
@@ -177,5 +177,5 @@ impl<'p> Builder<'p, '_, '_, '_> {
 }
 
 fn is_rest(def: &AxisDef) -> bool {
-    matches!(&def.size, Some(Expr { kind: ExprKind::Path(p), .. }) if p.len() == 1 && p[0].text == "rest")
+    def.size.as_ref().and_then(|e| e.name()).is_some_and(|n| n.text == "rest")
 }

@@ -163,11 +163,11 @@ fn dims_of_target(target: &ast::Target) -> Result<Option<Vec<&Name>>, Box<Diagno
     match &target.suffixes[..] {
         [] => Ok(None),
         [TargetSuffix::Index(list)] => {
-            let name = |i| match i {
-                &ast::Index::Expr(Expr { kind: ExprKind::Path(ref p), .. }) if p.len() == 1 => Some(&p[0]),
-                _ => None,
-            };
-            let names: Option<Vec<_>> = list.iter().map(name).collect();
+            let names = list.iter().map(|i| match i {
+                ast::Index::Expr(e) => e.name(),
+                ast::Index::From(_) => None,
+            });
+            let names: Option<Vec<_>> = names.collect();
             let wrong = || Box::new(errors::operator_use("a target", "names of dimensions", target.span));
             names.map(Some).ok_or_else(wrong)
         }

@@ -13,6 +13,24 @@ pub struct Expr {
     pub span: Span,
 }
 
+impl Expr {
+    /// The name that it is, where it is nothing else.
+    pub fn name(&self) -> Option<&Name> {
+        match &self.kind {
+            ExprKind::Path(path) => path.first().filter(|_| path.len() == 1),
+            _ => None,
+        }
+    }
+
+    /// The elements of the list that it writes out, if it is one.
+    pub fn list(&self) -> Option<&[Expr]> {
+        match &self.kind {
+            ExprKind::List(list) => Some(list),
+            _ => None,
+        }
+    }
+}
+
 /// A number as written.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Number {
@@ -78,20 +96,20 @@ pub struct Generator {
     /// The variable.
     pub name: Name,
     /// What it runs over.
-    pub over: Expr,
+    pub over: Box<Expr>,
     /// `if …`
-    pub cond: Option<Expr>,
+    pub cond: Option<Box<Expr>>,
 }
 
 /// An argument of a call.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Arg {
     /// `e`
-    Positional(Expr),
+    Positional(Box<Expr>),
     /// `name = e`
-    Named(Name, Expr),
+    Named(Name, Box<Expr>),
     /// `name in e`
-    Domain(Name, Expr),
+    Domain(Name, Box<Expr>),
 }
 
 /// Prefix operators.

@@ -32,14 +32,14 @@ pub enum ItemKind {
         /// Left of `=`.
         target: Target,
         /// Right of it.
-        value: Expr,
+        value: Box<Expr>,
     },
     /// `NAME in Expr`: a field with a domain.
     Domain {
         /// The field.
         name: Name,
         /// Its domain.
-        domain: Expr,
+        domain: Box<Expr>,
     },
     /// `let NAME …`
     Let(Let),
@@ -57,28 +57,28 @@ pub enum ItemKind {
     /// `require COND else "message"`
     Require {
         /// What must hold.
-        cond: Expr,
+        cond: Box<Expr>,
         /// `else "…"`
         message: Option<SmolStr>,
     },
     /// `expect Expr`, `expect a ~ b +- c`, `expect a ~ b within r`
     Expect {
         /// The claim, or the left side of `~`.
-        value: Expr,
+        value: Box<Expr>,
         /// `~ b` and its tolerance.
-        about: Option<(Expr, Option<Tolerance>)>,
+        about: Option<(Box<Expr>, Option<Tolerance>)>,
     },
     /// `minimize Expr`, `maximize Expr`
     Objective {
         /// `maximize`.
         maximize: bool,
         /// What.
-        value: Expr,
+        value: Box<Expr>,
     },
     /// `if Expr {…} else {…}`
     If {
         /// The condition.
-        cond: Expr,
+        cond: Box<Expr>,
         /// If it holds.
         then: Block,
         /// If not.
@@ -98,7 +98,7 @@ pub enum ItemKind {
         /// One unlabelled child, or a bracketed list.
         children: Vec<Child>,
         /// `over …`
-        over: Expr,
+        over: Box<Expr>,
         /// `{ … }`
         block: Option<Block>,
     },
@@ -123,14 +123,14 @@ pub enum ItemKind {
         /// Its name.
         name: Name,
         /// How often.
-        count: Expr,
+        count: Box<Expr>,
         /// `as i`
         index: Option<Name>,
         /// What is repeated.
         block: Block,
     },
     /// `return Expr`
-    Return(Expr),
+    Return(Box<Expr>),
     /// `mesh [ … ]`
     Mesh(Vec<AxisDef>),
     /// `axis NAME = [dp, cp]`
@@ -152,14 +152,14 @@ pub enum ItemKind {
         /// The axes.
         axes: Vec<AxisRef>,
         /// Where.
-        on: Expr,
+        on: Box<Expr>,
     },
     /// `part NAME on Expr for SELECTORS { … }`
     Part {
         /// Its name.
         name: Name,
         /// Its devices.
-        on: Expr,
+        on: Box<Expr>,
         /// What runs there.
         selectors: Vec<Selector>,
         /// Its layout.
@@ -192,9 +192,9 @@ pub enum ItemKind {
         /// `over …`
         axes: Vec<AxisRef>,
         /// `on …`
-        on: Option<Expr>,
+        on: Option<Box<Expr>>,
         /// `as …`
-        as_dtype: Option<Expr>,
+        as_dtype: Option<Box<Expr>>,
         /// `{ … }`
         block: Option<Block>,
     },
@@ -212,10 +212,10 @@ pub enum ItemKind {
         /// The dimension.
         dim: Name,
         /// A multiple of what.
-        to: Expr,
+        to: Box<Expr>,
     },
     /// `recompute Expr`
-    Recompute(Expr),
+    Recompute(Box<Expr>),
     /// `pipeline over AXES { … }`
     Pipeline {
         /// `over …`
@@ -241,7 +241,7 @@ pub enum ItemKind {
         /// `over …`
         axes: Vec<AxisRef>,
         /// `via …`
-        method: Expr,
+        method: Box<Expr>,
     },
     /// What could not be read; reported.
     Error,
@@ -266,9 +266,9 @@ pub struct Let {
 #[derive(Clone, PartialEq, Debug)]
 pub enum LetValue {
     /// `= Expr`
-    Is(Expr),
+    Is(Box<Expr>),
     /// `in Expr`
-    In(Expr),
+    In(Box<Expr>),
 }
 
 /// Left of `=` in a block: `peak`, `q[B, S, N]`, `a.b`.
@@ -295,9 +295,9 @@ pub enum TargetSuffix {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Tolerance {
     /// `+- c`: absolute, in a's unit.
-    Absolute(Expr),
+    Absolute(Box<Expr>),
     /// `within r`: relative.
-    Relative(Expr),
+    Relative(Box<Expr>),
 }
 
 /// `n of CHILD`, with an optional label.
@@ -306,9 +306,9 @@ pub struct Child {
     /// `label:`
     pub label: Option<Name>,
     /// How many.
-    pub count: Expr,
+    pub count: Box<Expr>,
     /// Of what.
-    pub of: Expr,
+    pub of: Box<Expr>,
     /// The whole child.
     pub span: Span,
 }
@@ -321,7 +321,7 @@ pub struct DimDef {
     /// `NAME[OTHER]`: ragged over OTHER.
     pub ragged: Option<Name>,
     /// Its extent.
-    pub extent: Expr,
+    pub extent: Box<Expr>,
     /// `for OTHER`: grouped under OTHER.
     pub grouped: Option<Name>,
     /// The whole entry.
@@ -334,7 +334,7 @@ pub struct AxisDef {
     /// Its name.
     pub name: Name,
     /// `= Expr`; absent where the name is punned.
-    pub size: Option<Expr>,
+    pub size: Option<Box<Expr>>,
 }
 
 /// `tp`, `llm.tp`.
@@ -377,7 +377,7 @@ pub enum SelectorPart {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Index {
     /// `[e]` (a range is an expression).
-    Expr(Expr),
+    Expr(Box<Expr>),
     /// `[e..]`
-    From(Expr),
+    From(Box<Expr>),
 }

@@ -44,12 +44,13 @@ impl<'p> Builder<'p, '_, '_, '_> {
 
     /// `keep = [matmul, attention.every(2)]`
     fn kept_kinds(&mut self, flat: &Flat<'p>, args: &'p [Arg], e: &Expr) -> Option<Vec<KeptKind>> {
-        let [Arg::Named(name, Expr { kind: ExprKind::List(list), .. })] = args else {
+        let kept = match args {
+            [Arg::Named(name, e)] if name.text == "keep" => e.list(),
+            _ => None,
+        };
+        let Some(list) = kept else {
             return self.one_of("`ops`", "`keep = […]`, a list of operators", e).and(None);
         };
-        if name.text != "keep" {
-            return self.one_of("`ops`", "`keep = […]`, a list of operators", e).and(None);
-        }
         let mut out = Vec::new();
         for x in list {
             let (kind, every) = match &x.kind {

@@ -40,8 +40,8 @@ impl<'p> Builder<'p, '_, '_, '_> {
                     ExprKind::Call(f, args) if matches!(word(f), Some("scatter_gather" | "temporal_sharing")) => {
                         in_turns = word(f) == Some("temporal_sharing");
                         for arg in args {
-                            if let Arg::Positional(Expr { kind: ExprKind::Path(p), .. }) = arg
-                                && let [name] = &p[..]
+                            if let Arg::Positional(e) = arg
+                                && let Some(name) = e.name()
                             {
                                 scatter_gather.extend(self.names(&[AxisRef { part: None, name: name.clone() }])?);
                             }
@@ -151,8 +151,8 @@ impl<'p> Builder<'p, '_, '_, '_> {
         let mut out = Vec::new();
         for arg in args {
             match arg {
-                Arg::Named(n, Expr { kind: ExprKind::List(list), .. }) if n.text == "counting" => {
-                    for x in list {
+                Arg::Named(n, value) if n.text == "counting" && value.list().is_some() => {
+                    for x in value.list().unwrap_or_default() {
                         match word(x) {
                             Some(w) => out.push(w.to_string()),
                             None => {
