@@ -221,7 +221,8 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
         for id in steps {
             let step = &sharded.flow[*id];
             let (seconds, category) = match &step.kind {
-                StepKind::Compute { op, work } => {
+                StepKind::Free { .. } => continue,
+                StepKind::Compute { op, work, .. } => {
                     let category = match (work, &self.job.ops.flow[*op].kind) {
                         (Work::Matmul { .. }, _) => Category::Matmul,
                         (Work::Attention { .. }, _) | (_, OpKind::Attention(_)) => Category::Attention,
@@ -249,7 +250,7 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
         for c in steps {
             busy.push(c.seconds);
             match &sharded.flow[c.step].kind {
-                StepKind::Compute { .. } => compute.push(c.seconds),
+                StepKind::Compute { .. } | StepKind::Free { .. } => compute.push(c.seconds),
                 StepKind::Collective(x) => {
                     if let Some(share) = hides(self.job, x.purpose, &x.axes, c.region, phase) {
                         hideable.push(c.seconds);

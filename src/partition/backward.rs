@@ -1,13 +1,13 @@
 //! The backward of a unit: adjoints in reverse program order, gradients added before they are reduced.
 
-use super::build::{After, Builder, Pass, Site, join};
+use super::build::{Builder, Pass, Site};
 use super::live::{Buffer, Live, Term};
-use super::placement::AxisUse::{Split, Whole};
+use super::placement::AxisUse::{Partial, Split, Whole};
 use super::plan::adjoint;
 use super::work::Extents;
-use super::{Placement, StepKind, Work, chains, storage};
+use super::{Content, Placement, StepKind, Task, TensorId, Work, chains, storage};
 use crate::expr;
-use crate::graph::{MapFn, OpId, OpKind, ValueId, ValueRole};
+use crate::graph::{DimId, MapFn, OpId, OpKind, ValueId, ValueRole};
 use indexmap::IndexMap;
 
 /// Gradients on their way, across units.
@@ -37,8 +37,6 @@ pub(super) enum LateValue {
 enum Lies {
     /// In memory of its own.
     New,
-    /// Added in place to a term that is there already: a product does so for free.
-    Added,
     /// Where the gradient of the result lies.
     Shared(Buffer),
 }
@@ -54,7 +52,7 @@ impl Builder<'_> {
             // One linear use: the sum is left to whoever it flows to, as in the forward.
             let to = self.passes(*id, &terms);
             let result = match to {
-                Some(partial) => self.add_up(pass, self.site(*id), op.output, terms, &partial, &mut grads.live),
+                Some(partial) => self.add_up(pass, self.site(*id), terms, &partial, &mut grads.live),
                 None => self.result_gradient(pass, *id, terms, &mut grads.live),
             };
             let buffer = result.buffer;
@@ -79,9 +77,9 @@ impl Builder<'_> {
         if !matches!(self.graph.flow[id].kind, OpKind::Take { .. } | OpKind::Rename { .. } | OpKind::Dispatch(_)) {
             return None;
         }
-        let first = &terms.first()?.place;
+        let first = self.place(terms.first()?.tensor);
         let natural = &self.plan.op(id).natural;
-        let alike = terms.iter().all(|t| t.place == *first) && first.summed() == natural.summed();
+        let alike = terms.iter().all(|t| self.place(t.tensor) == first) && first.summed() == natural.summed();
         (alike && !first.partial.is_empty() && natural.partial.is_empty()).then(|| first.clone())
     }
 
@@ -96,81 +94,79 @@ impl Builder<'_> {
             _ => p,
         });
         let site = self.site(id);
-        let sum = self.add_up(pass, site, op.output, terms, &meet, live);
-        self.moved(pass, site, op.output, sum, &natural, live)
+        let sum = self.add_up(pass, site, terms, &meet, live);
+        self.moved(pass, site, sum, &natural, live)
     }
 
     /// A term brought to `to`.
-    fn moved(
-        &mut self,
-        pass: &mut Pass,
-        site: Site,
-        value: ValueId,
-        term: Term,
-        to: &Placement,
-        live: &mut Live,
-    ) -> Term {
-        if term.place == *to {
+    fn moved(&mut self, pass: &mut Pass, site: Site, term: Term, to: &Placement, live: &mut Live) -> Term {
+        if self.place(term.tensor) == to {
             return term;
         }
-        let after = self.reshard(pass, site, value, (&term.place, to), term.after);
+        let tensor = self.reshard(pass, site, term.tensor, to);
         let mut buffer = None;
         if let Some(old) = term.buffer {
             live.release(old);
-            let bytes = self.lying(value, to);
+            let bytes = self.lying(self.tensors[tensor.0 as usize].value, to);
             buffer = Some(live.alloc(bytes));
         }
-        Term { place: to.clone(), after, buffer }
+        Term { tensor, buffer }
     }
 
-    /// Adds terms up where they are alike, brings each sum to `to` and adds those.
+    /// Adds terms, one at least, up where they are alike, brings each sum to `to` and adds those.
     pub(super) fn add_up(
         &mut self,
         pass: &mut Pass,
         site: Site,
-        value: ValueId,
         terms: Vec<Term>,
         to: &Placement,
         live: &mut Live,
     ) -> Term {
         let mut groups: Vec<Term> = Vec::new();
         for term in terms {
-            match groups.iter_mut().find(|g| g.place == term.place) {
-                Some(group) => self.add(pass, site, value, group, &term, live),
+            match groups.iter_mut().find(|g| self.place(g.tensor) == self.place(term.tensor)) {
+                Some(group) => *group = self.add(pass, site, *group, term, live),
                 None => groups.push(term),
             }
         }
         let mut sum: Option<Term> = None;
         for group in groups {
-            let group = self.moved(pass, site, value, group, to, live);
-            match &mut sum {
-                Some(sum) => self.add(pass, site, value, sum, &group, live),
-                None => sum = Some(group),
-            }
+            let group = self.moved(pass, site, group, to, live);
+            sum = Some(match sum {
+                Some(sum) => self.add(pass, site, sum, group, live),
+                None => group,
+            });
         }
-        sum.unwrap_or_else(|| Term { place: to.clone(), after: After::new(), buffer: None })
+        sum.expect("a gradient has a term")
     }
 
     /// Adds `term` to `sum`, in place where nothing else lies there. A parameter's terms are added by the products
     /// that make them.
-    fn add(&mut self, pass: &mut Pass, site: Site, value: ValueId, sum: &mut Term, term: &Term, live: &mut Live) {
-        join(&mut sum.after, &term.after);
-        if let Some(op) = self.graph.producer(value) {
-            let write = self.mem(value, &sum.place);
-            let read = self.sizes.times(write, 2.0);
-            let flops = self.sizes.elements(value, &sum.place);
-            let work = Work::Elementwise { read, write, flops };
-            let step = self.step(pass, site, StepKind::Compute { op, work }, &sum.after);
-            sum.after = std::iter::once(step).collect();
-        }
+    fn add(&mut self, pass: &mut Pass, site: Site, mut sum: Term, term: Term, live: &mut Live) -> Term {
+        let Term { tensor, .. } = sum;
+        let old = self.tensors[tensor.0 as usize].clone();
+        let (value, place) = (old.value, old.place.clone());
+        let new = self.tensor(old);
+        let kind = match self.graph.producer(value) {
+            Some(op) => {
+                let write = self.mem(value, &place);
+                let read = self.sizes.times(write, 2.0);
+                let flops = self.sizes.elements(value, &place);
+                StepKind::Compute { op, task: Task::Sum, work: Work::Elementwise { read, write, flops } }
+            }
+            None => StepKind::Free { op: self.plan.uses[value.0 as usize][0].0, task: Task::Sum },
+        };
+        self.step(pass, site, kind, (&[tensor, term.tensor], &[new]));
+        sum.tensor = new;
         if let Some(buffer) = term.buffer {
             live.release(buffer);
         }
         if let Some(buffer) = sum.buffer.filter(|b| !live.is_sole(*b)) {
             live.release(buffer);
-            let bytes = self.lying(value, &sum.place);
+            let bytes = self.lying(value, &place);
             sum.buffer = Some(live.alloc(bytes));
         }
+        sum
     }
 
     /// Gradients of what came from outside the unit are reduced before they leave it.
@@ -180,50 +176,90 @@ impl Builder<'_> {
             let rest = self.plan.rest(value).summed();
             let Some(terms) = grads.values.get_mut(&value) else { continue };
             let terms = std::mem::take(terms);
-            let v = self.graph.value(value);
-            let site = Site { region: v.region, span: v.span };
-            let sum = self.add_up(pass, site, value, terms, &rest, &mut grads.live);
+            let sum = self.add_up(pass, self.site_of(value), terms, &rest, &mut grads.live);
             grads.values.insert(value, vec![sum]);
         }
     }
 
-    /// Hands the gradient of operand `at` of `op` on, the result's being placed as `result`.
-    fn contribute(
-        &mut self,
-        grads: &mut Gradients,
-        (op, at): (OpId, usize),
-        result: &Placement,
-        after: &After,
-        lies: Lies,
-    ) {
+    /// A tensor for the gradient of operand `at` of `op`, the result's being placed as `result`; none where the operand
+    /// has no gradient.
+    fn operand_gradient(&mut self, (op, at): (OpId, usize), result: &Placement) -> Option<TensorId> {
         let value = self.graph.flow[op].inputs[at];
-        if !self.plan.needs_grad(value) {
-            return;
+        // Where a token goes is no function of the slots: only its weights have a gradient, from the combine.
+        let chooses = matches!(self.graph.flow[op].kind, OpKind::Dispatch(_)) && at == 1;
+        if chooses || !self.plan.needs_grad(value) {
+            return None;
         }
-        let place = adjoint(result, &self.plan.op(op).needs[at]);
-        let unit = self.graph.flow[op].unit;
+        let plan = self.plan.op(op);
+        let mut place = adjoint(result, &plan.needs[at]);
+        if matches!(self.graph.flow[op].kind, OpKind::Combine(_)) && at == 1 {
+            // The weights meet slots that are a partial sum.
+            place = plan.needs[0].partial.iter().fold(place, |p, axis| p.with(*axis, Partial));
+        }
+        Some(self.whole(value, Content::Gradient, place))
+    }
+
+    /// The term of the gradient of `value` that a product may add to in place, if there is one.
+    fn added_to(&self, grads: &Gradients, value: ValueId, place: &Placement) -> Option<usize> {
+        let there = grads.values.get(&value)?.iter().position(|t| self.place(t.tensor) == place)?;
+        let buffer = grads.values[&value][there].buffer?;
+        grads.live.is_sole(buffer).then_some(there)
+    }
+
+    /// Keeps `tensor`, made in `unit`, as a term of the gradient it is.
+    fn contribute(&mut self, grads: &mut Gradients, unit: u32, tensor: TensorId, lies: Lies) {
+        let value = self.tensors[tensor.0 as usize].value;
         if self.is_param(value) {
-            let terms = grads.params.entry((unit, value)).or_default();
-            terms.push(Term { place, after: after.clone(), buffer: None });
+            grads.params.entry((unit, value)).or_default().push(Term { tensor, buffer: None });
             return;
         }
-        let terms = grads.values.entry(value).or_default();
-        let there = terms.iter_mut().find(|t| t.place == place);
-        let buffer = match (lies, there) {
-            (Lies::Added, Some(term)) if term.buffer.is_some_and(|b| grads.live.is_sole(b)) => {
-                join(&mut term.after, after);
-                return;
-            }
-            (Lies::Shared(buffer), _) => {
+        let buffer = match lies {
+            Lies::Shared(buffer) => {
                 grads.live.share(buffer);
                 buffer
             }
-            (Lies::New | Lies::Added, _) => {
-                let bytes = self.lying(value, &place);
+            Lies::New => {
+                let bytes = self.lying(value, &self.place(tensor).clone());
                 grads.live.alloc(bytes)
             }
         };
-        terms.push(Term { place, after: after.clone(), buffer: Some(buffer) });
+        grads.values.entry(value).or_default().push(Term { tensor, buffer: Some(buffer) });
+    }
+
+    /// The two products that make the gradients of the operands of a product.
+    fn product_adjoint(
+        &mut self,
+        pass: &mut Pass,
+        id: OpId,
+        contracted: &[DimId],
+        result: Term,
+        grads: &mut Gradients,
+    ) {
+        let op = &self.graph.flow[id];
+        let site = self.site(id);
+        let extents = self.extents(id, contracted);
+        let place = self.place(result.tensor).clone();
+        for at in 0..2 {
+            let Some(gradient) = self.operand_gradient((id, at), &place) else { continue };
+            let need = self.plan.op(id).needs[1 - at].clone();
+            let other = self.bring(pass, site, op.inputs[1 - at], &need);
+            let mut reads = vec![result.tensor, other];
+            // A product adds to what is there for free.
+            let there = self.added_to(grads, op.inputs[at], self.place(gradient));
+            reads.extend(there.map(|t| grads.values[&op.inputs[at]][t].tensor));
+            let step = self.compute(pass, (id, Task::Backward), Some(transposed(&extents, at)), (&reads, &[gradient]));
+            if self.is_param(op.inputs[at]) {
+                self.flow[step].weight = true;
+                let result = self.mem(op.output, &place);
+                grads.late.insert(LateValue::Result(op.output), result);
+                let other = self.mem(op.inputs[1 - at], &need);
+                grads.late.insert(LateValue::Operand(op.inputs[1 - at]), other);
+            }
+            match there {
+                Some(term) => grads.values[&op.inputs[at]][term].tensor = gradient,
+                None => self.contribute(grads, op.unit, gradient, Lies::New),
+            }
+        }
     }
 
     /// The steps that turn the gradient of the result of `op` into those of its operands.
@@ -232,70 +268,97 @@ impl Builder<'_> {
         let op = &graph.flow[id];
         let site = self.site(id);
         if let OpKind::Contract { contracted } = &op.kind {
-            let extents = self.extents(id, contracted);
-            for at in (0..2).filter(|at| self.plan.needs_grad(op.inputs[*at])) {
-                let need = self.plan.op(id).needs[1 - at].clone();
-                let mut ready = self.bring(pass, site, op.inputs[1 - at], &need);
-                join(&mut ready, &result.after);
-                let step = self.compute(pass, id, transposed(&extents, at), &ready);
-                if self.is_param(op.inputs[at]) {
-                    self.flow[step].weight = true;
-                    let result = self.mem(op.output, &result.place);
-                    grads.late.insert(LateValue::Result(op.output), result);
-                    let other = self.mem(op.inputs[1 - at], &need);
-                    grads.late.insert(LateValue::Operand(op.inputs[1 - at]), other);
-                }
-                let after = std::iter::once(step).collect();
-                self.contribute(grads, (id, at), &result.place, &after, Lies::Added);
-            }
+            self.product_adjoint(pass, id, contracted, result, grads);
             return;
         }
-        let mut ready = result.after;
+        let mut reads = vec![result.tensor];
         for (value, need) in self.backward_reads(id) {
-            let brought = self.bring(pass, site, value, &need);
-            join(&mut ready, &brought);
+            // The weights' gradients need the slots where their tokens are: as the forward received them.
+            let returned = self.returned.get(&id).copied().filter(|t| self.tensors[t.0 as usize].value == value);
+            let read = match (&op.kind, returned) {
+                (OpKind::Combine(_), Some(there)) => there,
+                (OpKind::Combine(r), None) if value == op.inputs[0] => {
+                    let slots = self.bring(pass, site, value, &need);
+                    self.exchange(pass, id, r, slots)
+                }
+                _ => self.bring(pass, site, value, &need),
+            };
+            reads.push(read);
         }
-        ready = self.backward_statistics(pass, id, ready);
-        if let OpKind::Attention(a) = &op.kind {
-            ready = self.ring(pass, id, a, ready, 2);
-        }
-        if let OpKind::Dispatch(r) = &op.kind {
-            ready = self.exchange(pass, id, r, ready);
+        self.backward_statistics(pass, id, &mut reads);
+        match &op.kind {
+            OpKind::Attention(a) => self.ring(pass, id, a, &mut reads[2..4]),
+            OpKind::Dispatch(r) => reads[0] = self.exchange(pass, id, r, reads[0]),
+            _ => {}
         }
         // What has no work hands its gradient on where it lies.
-        let mut lies = result.buffer.map_or(Lies::New, Lies::Shared);
-        if let Some(work) = self.backward_work(id) {
-            ready = std::iter::once(self.compute(pass, id, work, &ready)).collect();
-            lies = Lies::New;
+        let work = self.backward_work(id);
+        let lies = match result.buffer {
+            Some(buffer) if work.is_none() => Lies::Shared(buffer),
+            Some(_) | None => Lies::New,
+        };
+        let place = self.place(result.tensor).clone();
+        let operands: Vec<_> = match op.kind {
+            OpKind::Map(_) => chains::inputs(graph, self.plan, id).iter().map(|i| (i.op, i.operand)).collect(),
+            _ => (0..op.inputs.len()).map(|at| (id, at)).collect(),
+        };
+        let mut gradients = Vec::new();
+        for operand in operands {
+            gradients.extend(self.operand_gradient(operand, &place).map(|t| (operand.1, t)));
         }
-        if let OpKind::Combine(r) = &op.kind {
-            ready = self.exchange(pass, id, r, ready);
+        let made: Vec<_> = gradients.iter().map(|(_, t)| *t).collect();
+        let moved = self.homeward(id, &gradients);
+        self.compute(pass, (id, Task::Backward), work, (&reads, &made));
+        let mut home = moved.clone();
+        match &op.kind {
+            OpKind::Attention(a) => self.ring(pass, id, a, &mut home),
+            OpKind::Combine(r) => home.iter_mut().for_each(|t| *t = self.exchange(pass, id, r, *t)),
+            _ => {}
         }
-        if matches!(op.kind, OpKind::Map(_)) {
-            for input in chains::inputs(graph, self.plan, id) {
-                self.contribute(grads, (input.op, input.operand), &result.place, &ready, lies);
-            }
-        } else {
-            for at in 0..op.inputs.len() {
-                self.contribute(grads, (id, at), &result.place, &ready, lies);
-            }
+        for gradient in made {
+            let at = moved.iter().position(|t| *t == gradient);
+            self.contribute(grads, op.unit, at.map_or(gradient, |at| home[at]), lies);
         }
     }
 
-    /// A norm or softmax over a split dimension reduces one statistic in the backward; a loss none.
-    fn backward_statistics(&mut self, pass: &mut Pass, id: OpId, after: After) -> After {
+    /// Of the gradients of the operands of `id`, those that come out elsewhere and go home once they are there: keys and
+    /// values that went round, slots that are beside their tokens. Says where they come out.
+    fn homeward(&mut self, id: OpId, gradients: &[(usize, TensorId)]) -> Vec<TensorId> {
+        let (wanted, axes, there): (&[usize], _, _) = match &self.graph.flow[id].kind {
+            OpKind::Attention(a) => (&[1, 2], self.ring_axes(id, a), Partial),
+            OpKind::Combine(r) => (&[0], self.travels(id, r), Split(r.slots)),
+            _ => return Vec::new(),
+        };
+        let mut out = Vec::new();
+        for (_, tensor) in gradients.iter().filter(|(at, _)| wanted.contains(at)) {
+            let place = self.place(*tensor).clone();
+            self.tensors[tensor.0 as usize].place = axes.iter().fold(place, |p, axis| p.with(*axis, there));
+            out.push(*tensor);
+        }
+        out
+    }
+
+    /// A norm or softmax over a split dimension reduces one statistic in the backward; a loss none. What the forward
+    /// of a norm or loss reduced is read again.
+    fn backward_statistics(&mut self, pass: &mut Pass, id: OpId, reads: &mut Vec<TensorId>) {
+        let Some(made) = self.statistics.get(&id) else { return };
+        let n = made.len() as u8;
         let graph = self.graph;
         let over = match &graph.flow[id].kind {
             OpKind::Norm { over, .. } => over.as_slice(),
             OpKind::Softmax { over } => std::slice::from_ref(over),
-            _ => return after,
+            _ => &[],
         };
-        let axes = self.statistic_axes(id, over);
-        if axes.is_empty() {
-            return after;
+        if !matches!(graph.flow[id].kind, OpKind::Softmax { .. }) {
+            reads.extend(made.iter().copied());
         }
+        if over.is_empty() {
+            return;
+        }
+        let axes = self.statistic_axes(id, over);
         let bytes = self.statistic_bytes(id, over);
-        self.statistic(pass, id, &axes, bytes, false, &after)
+        let one = self.statistic(pass, (id, n), &axes, (bytes, false), reads);
+        reads.push(one);
     }
 
     /// The backward work of an op that is no contraction; `None` where it is free.

@@ -1,10 +1,10 @@
 //! Mixture of experts: which axes split experts, slots and weights, and what tokens travel.
 
-use super::build::{After, Builder, Pass};
+use super::build::{Builder, Pass};
 use super::placement::AxisUse::{Partial, Split, Whole};
 use super::plan::{OnAxis, Planner};
-use super::{Collective, CollectiveKind, Purpose, Work};
-use crate::graph::{Op, OpId, OpKind, Route};
+use super::{Collective, CollectiveKind, Placement, Purpose, TensorId, Work};
+use crate::graph::{Op, OpId, OpKind, Route, ValueId};
 use crate::layout::AxisId;
 
 /// Tokens and choices to slots. An axis that splits tokens splits experts or slots afterwards; one that splits the
@@ -40,28 +40,50 @@ pub(super) fn combine(planner: &Planner<'_>, op: &Op, r: &Route, axis: AxisId) -
 }
 
 impl Builder<'_> {
-    /// The all-to-all between tokens and the experts they chose, over the axes that split both.
-    pub(super) fn exchange(&mut self, pass: &mut Pass, id: OpId, r: &Route, after: After) -> After {
+    /// The all-to-all between tokens and the experts they chose, over the axes that split both: slots, or their
+    /// gradient, go from where they are to the other side.
+    pub(super) fn exchange(&mut self, pass: &mut Pass, id: OpId, r: &Route, tensor: TensorId) -> TensorId {
         let op = &self.graph.flow[id];
-        let plan = self.plan.op(id).clone();
-        let into = matches!(op.kind, OpKind::Dispatch(_));
-        let (slots, place, choices) = if into {
-            (op.output, plan.natural.summed(), &plan.needs[1])
-        } else {
-            (op.inputs[0], plan.needs[0].summed(), &plan.needs[1])
-        };
-        let travels = |a: &AxisId| place.on(*a) == Split(r.experts) && choices.on(*a) != Whole;
-        let axes: Vec<_> = self.layout.axis_ids().filter(travels).collect();
+        let axes = self.travels(id, r);
         if axes.is_empty() {
-            return after;
+            return tensor;
         }
+        let into = matches!(op.kind, OpKind::Dispatch(_));
         // What the fullest rank takes in is the larger side.
-        let bytes = self.sizes.wire(slots, &place);
+        let (value, at_experts) = self.slots(id);
+        let bytes = self.sizes.wire(value, &at_experts.summed());
         let purpose = if into { Purpose::Dispatch } else { Purpose::Combine };
+        let here = self.place(tensor).clone();
+        let out = axes.iter().all(|a| here.on(*a) == Split(r.slots));
+        let other = if out { r.experts } else { r.slots };
+        let place = axes.iter().fold(here, |p, a| p.with(*a, Split(other)));
         let axes = axes.into_iter().collect();
-        let what = Collective { kind: CollectiveKind::AllToAll, axes, bytes, value: slots, purpose, maximum: false };
+        let what = Collective { kind: CollectiveKind::AllToAll, axes, bytes, value, purpose, maximum: false };
         let site = self.site(id);
-        std::iter::once(self.collective(pass, site, what, &after)).collect()
+        self.collective(pass, site, what, tensor, place)
+    }
+
+    /// The slots a dispatch fills or a combine empties, and where they are at their experts.
+    fn slots(&self, id: OpId) -> (ValueId, Placement) {
+        let (op, plan) = (&self.graph.flow[id], self.plan.op(id));
+        match op.kind {
+            OpKind::Dispatch(_) => (op.output, plan.natural.clone()),
+            _ => (op.inputs[0], plan.needs[0].clone()),
+        }
+    }
+
+    /// The axes that split both tokens and experts: rows travel over them.
+    pub(super) fn travels(&self, id: OpId, r: &Route) -> Vec<AxisId> {
+        let (_, place) = self.slots(id);
+        let choices = &self.plan.op(id).needs[1];
+        let travels = |a: &AxisId| place.on(*a) == Split(r.experts) && choices.on(*a) != Whole;
+        self.layout.axis_ids().filter(travels).collect()
+    }
+
+    /// Where slots are beside their tokens: every rank has slots of all experts for its own.
+    pub(super) fn at_tokens(&self, id: OpId, r: &Route) -> Placement {
+        let (_, place) = self.slots(id);
+        self.travels(id, r).into_iter().fold(place, |p, a| p.with(a, Split(r.slots)))
     }
 
     /// Rows copied into slots or out of them, weighted and added up on the way back.

@@ -1,7 +1,11 @@
 //! The forward of a unit: operands brought where they are needed, work, results brought where they rest.
 
-use super::build::{After, Builder, Pass, Site, join};
-use super::{Collective, CollectiveKind, Placement, Purpose, attention, chains, storage};
+use super::build::{Builder, Pass, Site};
+use super::placement::AxisUse;
+use super::{
+    Collective, CollectiveKind, Content, Placement, Purpose, StepKind, Task, Tensor, TensorId, attention, chains,
+    storage,
+};
 use crate::expr::{self, Node};
 use crate::graph::{Attention, DimId, OpId, OpKind, ValueId, ValueRole};
 use crate::layout::AxisId;
@@ -21,21 +25,20 @@ impl Builder<'_> {
     }
 
     /// Brings `value` from where it rests to where it is needed; one copy serves a whole region.
-    pub(super) fn bring(&mut self, pass: &mut Pass, site: Site, value: ValueId, need: &Placement) -> After {
-        let rest = self.plan.rest(value).clone();
-        let made = pass.made.get(&value).unwrap_or(&self.made[value.0 as usize]).clone();
-        if rest == *need {
+    pub(super) fn bring(&mut self, pass: &mut Pass, site: Site, value: ValueId, need: &Placement) -> TensorId {
+        let made = self.of(pass, value);
+        if self.place(made) == need {
             return made;
         }
         let key = (value, need.clone(), site.region);
         // What runs again makes its own copies: those of the forward were let go.
         let kept = if pass.recomputed { None } else { self.kept.get(&key) };
         if let Some(copy) = pass.copies.get(&key).or(kept) {
-            return copy.clone();
+            return *copy;
         }
-        let after = self.reshard(pass, site, value, (&rest, need), made);
-        pass.copies.insert(key, after.clone());
-        after
+        let copy = self.reshard(pass, site, made, need);
+        pass.copies.insert(key, copy);
+        copy
     }
 
     /// The steps of `ops`, the last ops of their chains, in program order.
@@ -43,13 +46,12 @@ impl Builder<'_> {
         for id in ops {
             let op = &self.graph.flow[*id];
             let site = self.site(*id);
-            let mut after = After::new();
+            let mut reads = Vec::new();
             for (value, need) in self.reads(*id) {
-                let brought = self.bring(pass, site, value, &need);
-                join(&mut after, &brought);
+                reads.push(self.bring(pass, site, value, &need));
             }
             if let OpKind::Attention(a) = &op.kind {
-                after = self.ring(pass, *id, a, after, 1);
+                self.ring(pass, *id, a, &mut reads[1..3]);
             }
             let work = match op.kind {
                 OpKind::Map(_) => Some(self.chain_work(*id, false)),
@@ -57,103 +59,117 @@ impl Builder<'_> {
             };
             // Rows are put in order before they go out, and added up when they are back.
             if let OpKind::Combine(r) = &op.kind {
-                after = self.exchange(pass, *id, r, after);
+                reads[0] = self.exchange(pass, *id, r, reads[0]);
+                self.returned.insert(*id, reads[0]);
             }
-            if let Some(work) = work {
-                let step = self.compute(pass, *id, work, &after);
-                after = std::iter::once(step).collect();
-            }
-            if let OpKind::Dispatch(r) = &op.kind {
-                after = self.exchange(pass, *id, r, after);
-            }
-            after = self.forward_statistics(pass, *id, after);
+            self.forward_statistics(pass, *id, &mut reads);
             let natural = self.plan.op(*id).natural.clone();
+            let place = match &op.kind {
+                OpKind::Dispatch(r) => self.at_tokens(*id, r),
+                _ => natural.clone(),
+            };
+            let mut result = self.whole(op.output, Content::Value, place);
+            self.compute(pass, (*id, Task::Forward), work, (&reads, &[result]));
+            if let OpKind::Dispatch(r) = &op.kind {
+                result = self.exchange(pass, *id, r, result);
+            }
             if self.graph.value(op.output).role == ValueRole::Loss && !natural.partial.is_empty() {
-                self.losses.push((*id, after.clone()));
+                self.losses.push((*id, result));
             } else {
                 let rest = self.plan.rest(op.output).clone();
-                after = self.reshard(pass, site, op.output, (&natural, &rest), after);
+                result = self.reshard(pass, site, result, &rest);
             }
             if !pass.recomputed {
-                self.made[op.output.0 as usize].clone_from(&after);
+                self.made[op.output.0 as usize] = Some(result);
             }
-            pass.made.insert(op.output, after);
+            pass.made.insert(op.output, result);
         }
         // Copies that are kept serve the backward too.
-        for (key, after) in &pass.copies {
+        for (key, copy) in &pass.copies {
             if storage::keeps_gathered(self.graph, self.layout, key.2) {
-                self.kept.insert(key.clone(), after.clone());
+                self.kept.insert(key.clone(), *copy);
             }
         }
     }
 
     /// Reductions over a dimension that is split: one for a norm, maximum and sum for a softmax, maximum, target
-    /// logit and sum for a cross entropy.
-    fn forward_statistics(&mut self, pass: &mut Pass, id: OpId, mut after: After) -> After {
+    /// logit and sum for a cross entropy. Each is one more tensor that the op reads.
+    fn forward_statistics(&mut self, pass: &mut Pass, id: OpId, reads: &mut Vec<TensorId>) {
         let graph = self.graph;
         let (over, maxima): (&[DimId], &[bool]) = match &graph.flow[id].kind {
             OpKind::Norm { over, .. } => (over, &[false]),
             OpKind::Softmax { over } => (std::slice::from_ref(over), &[true, false]),
             OpKind::CrossEntropy { over, .. } => (over.as_slice(), &[true, false, false]),
-            _ => return after,
+            _ => return,
         };
         let axes = self.statistic_axes(id, over);
         if axes.is_empty() {
-            return after;
+            return;
         }
         let bytes = self.statistic_bytes(id, over);
-        for maximum in maxima {
-            after = self.statistic(pass, id, &axes, bytes, *maximum, &after);
+        let mut made = Vec::new();
+        for (n, maximum) in maxima.iter().enumerate() {
+            let one = self.statistic(pass, (id, n as u8), &axes, (bytes, *maximum), reads);
+            reads.push(one);
+            made.push(one);
         }
-        after
+        self.statistics.insert(id, made);
     }
 
-    /// Keys and values go round, `times` over: in the backward their gradients go round as well.
-    pub(super) fn ring(&mut self, pass: &mut Pass, id: OpId, a: &Attention, after: After, times: i64) -> After {
-        let needs = self.plan.op(id).needs.clone();
-        let [_, k, v, ..] = &needs[..] else { return after };
-        let inputs = self.graph.flow[id].inputs.clone();
-        let mut last = after;
+    /// The axes over which keys and values of an attention go round.
+    pub(super) fn ring_axes(&self, id: OpId, a: &Attention) -> Vec<AxisId> {
+        let Some(keys) = self.plan.op(id).needs.get(1) else { return Vec::new() };
         let path = &self.graph.regions[self.graph.flow[id].region.0 as usize].path;
-        let axes = attention::ring_axes(self.layout, path, a, k);
-        if !axes.is_empty() {
-            let both = [self.sizes.wire(inputs[1], k), self.sizes.wire(inputs[2], v)];
-            let block = self.sizes.exprs.sum(both);
-            let bytes = self.rounds(&axes, block, times);
-            let what = Collective {
-                kind: CollectiveKind::Permute,
-                axes: axes.into(),
-                bytes,
-                value: inputs[1],
-                purpose: Purpose::Reshard,
-                maximum: false,
-            };
-            let site = self.site(id);
-            let step = self.collective(pass, site, what, &last);
-            last = std::iter::once(step).collect();
-        }
-        last
+        attention::ring_axes(self.layout, path, a, keys)
     }
 
-    /// `block` bytes passed on (ranks − 1) times, `times` over.
-    fn rounds(&mut self, axes: &[AxisId], block: expr::Id, times: i64) -> expr::Id {
+    /// Keys and values go round, or their gradients go home: a rank sees each block of them pass.
+    pub(super) fn ring(&mut self, pass: &mut Pass, id: OpId, a: &Attention, tensors: &mut [TensorId]) {
+        let axes = self.ring_axes(id, a);
+        if axes.is_empty() || tensors.is_empty() {
+            return;
+        }
+        let (mut blocks, mut moved) = (Vec::new(), Vec::new());
+        for tensor in tensors.iter() {
+            let old = self.tensors[tensor.0 as usize].clone();
+            // What is the value on its way out is a term of the gradient on its way home.
+            let (passing, to) = match old.content {
+                Content::Gradient => (false, AxisUse::Split(a.keys)),
+                Content::Value | Content::Statistic(_) | Content::Updated => (true, AxisUse::Whole),
+            };
+            let place = axes.iter().fold(old.place.clone(), |p, x| p.with(*x, to));
+            let block = if passing { &old.place } else { &place };
+            blocks.push(self.sizes.wire(old.value, block));
+            moved.push(self.tensor(Tensor { place, passing, ..old }));
+        }
+        let block = self.sizes.exprs.sum(blocks);
+        let bytes = self.rounds(&axes, block);
+        let value = self.tensors[tensors[0].0 as usize].value;
+        let (kind, purpose) = (CollectiveKind::Permute, Purpose::Reshard);
+        let what = Collective { kind, axes: axes.into(), bytes, value, purpose, maximum: false };
+        let site = self.site(id);
+        self.step(pass, site, StepKind::Collective(what), (tensors, &moved));
+        tensors.copy_from_slice(&moved);
+    }
+
+    /// `block` bytes passed on (ranks − 1) times.
+    fn rounds(&mut self, axes: &[AxisId], block: expr::Id) -> expr::Id {
         let ranks = self.sizes.group(axes);
         let one = self.sizes.exprs.int(1);
         let rounds = self.sizes.exprs.put(Node::Sub(ranks, one));
-        let times = self.sizes.exprs.int(times);
-        self.sizes.exprs.product([rounds, times, block])
+        self.sizes.exprs.product([rounds, block])
     }
 
     /// The steps of the update that sum the losses of the ranks.
     pub(super) fn sum_losses(&mut self, pass: &mut Pass) {
-        for (id, after) in std::mem::take(&mut self.losses) {
+        for (id, loss) in std::mem::take(&mut self.losses) {
             if self.graph.flow[id].unit != pass.unit {
-                self.losses.push((id, after));
+                self.losses.push((id, loss));
                 continue;
             }
             let site = self.site(id);
-            let natural = self.plan.op(id).natural.clone();
-            self.reshard(pass, site, self.graph.flow[id].output, (&natural, &natural.summed()), after);
+            let summed = self.place(loss).summed();
+            self.reshard(pass, site, loss, &summed);
         }
     }
 }

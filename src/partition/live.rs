@@ -1,14 +1,13 @@
 //! Gradients alive during a backward: how many bytes they hold at one moment.
 
-use super::{Placement, build::After};
+use super::TensorId;
 use crate::expr;
 use indexmap::IndexMap;
 
-/// One term of a gradient: where it is, the steps that make it and the memory it lies in.
-#[derive(Clone, Debug)]
+/// One term of a gradient and the memory it lies in.
+#[derive(Copy, Clone, Debug)]
 pub(super) struct Term {
-    pub(super) place: Placement,
-    pub(super) after: After,
+    pub(super) tensor: TensorId,
     /// None for a parameter's: it is added to the gradient buffer, which is counted at rest.
     pub(super) buffer: Option<Buffer>,
 }

@@ -3,6 +3,9 @@
 //! In: an [`OpGraph`] and a [`Layout`]. Out: a [`ShardedGraph`]. It manipulates names only and never asks for a
 //! size: sizes enter as nodes of the expression graph, with obligations where they must divide.
 //!
+//! Every step says which tensors it reads and which it writes, and every tensor what it is of and where: the partitioned
+//! program can be run, and `tests/it/numeric` does so on small arrays.
+//!
 //! `rules` gives every value its rule placement, `plan` every op the placements it works on; `forward`,
 //! `backward` and `storage` make the steps of each unit, `saved` what is kept between the two passes.
 //!
@@ -37,20 +40,19 @@ mod work;
 pub use placement::AxisUse;
 pub use print::text;
 pub use types::{
-    Broken, Bytes, Collective, CollectiveKind, Obligation, Phase, Placement, Purpose, Saved, ShardedGraph,
-    ShardedParam, ShardedUnit, Step, StepId, StepKind, Work,
+    Broken, Bytes, Collective, CollectiveKind, Content, Obligation, Phase, Placement, Purpose, Saved, ShardedGraph,
+    ShardedParam, ShardedUnit, Step, StepId, StepKind, Task, Tensor, TensorId, Work,
 };
 pub use verify::verify;
 
 use crate::diagnostics::Sink;
 use crate::expr;
 use crate::graph::{OpGraph, OpId, ValueId, ValueRole};
-use crate::layout::{AxisId, Hold, Layout};
+use crate::layout::{Hold, Layout};
 use backward::Gradients;
-use build::{After, Builder, Pass};
+use build::{Builder, Pass};
 use indexmap::{IndexMap, IndexSet};
 use live::Term;
-use petgraph::graph::DiGraph;
 use plan::Plan;
 use sizes::Sizes;
 
@@ -95,14 +97,12 @@ pub fn partition_with(
     let reason = |dim, axis| ruled.reasons.get(&(dim, axis)).copied();
     let rests = storage::rests(graph, layout, &plan.rest, &reason, sink);
     let sizes = Sizes::new(graph, layout, bytes, exprs, ruled.reasons.clone());
-    let made = vec![After::new(); graph.values.len()];
-    let flow = DiGraph::default();
-    let (kept, losses) = (IndexMap::new(), Vec::new());
-    let mut builder = Builder { graph, layout, plan: &plan, sizes, flow, made, kept, losses };
+    let mut builder = Builder::new(graph, layout, &plan, sizes);
     let units = builder.units(&rests, fixed);
-    let Builder { sizes, flow, .. } = builder;
+    let Builder { sizes, flow, tensors, .. } = builder;
     let obligations = sizes.obligations;
-    let sharded = ShardedGraph { flow, units, placements: plan.rest.clone(), obligations };
+    let (placements, chains) = (plan.rest.clone(), plan.members.clone());
+    let sharded = ShardedGraph { flow, units, placements, tensors, chains, obligations };
     if cfg!(debug_assertions) && sink.error_count() == errors {
         let broken = verify::check(graph, layout, &plan, &sharded);
         debug_assert!(broken.is_empty(), "partition broke its own rules:\n{}", broken.join("\n"));
@@ -147,8 +147,8 @@ struct UnitPart {
 impl Builder<'_> {
     fn units(&mut self, rests: &[storage::Rest], fixed: &Fixed) -> Vec<ShardedUnit> {
         let mut parts = self.forwards(rests);
-        let grad_axes = self.backwards(&mut parts, rests, fixed);
-        self.updates(&mut parts, rests, &grad_axes);
+        let gradients = self.backwards(&mut parts, rests, fixed);
+        self.updates(&mut parts, rests, gradients);
         parts.into_iter().map(|p| p.unit).collect()
     }
 
@@ -185,8 +185,7 @@ impl Builder<'_> {
         parts
     }
 
-    /// The backward of every unit, last first. Hands back the axes each parameter's gradient is partial over, and the
-    /// steps that made it, by unit that used it.
+    /// The backward of every unit, last first. Hands back each parameter's gradient in every unit that used it.
     fn backwards(&mut self, parts: &mut [UnitPart], rests: &[storage::Rest], fixed: &Fixed) -> ParamGrads {
         let mut grads = Gradients::default();
         let mut seeds = fixed.seeds.clone();
@@ -200,7 +199,8 @@ impl Builder<'_> {
             let place = self.plan.rest(*seed).summed();
             let bytes = self.mem(*seed, &place);
             let buffer = Some(grads.live.alloc(bytes));
-            grads.values.insert(*seed, vec![Term { place, after: After::new(), buffer }]);
+            let tensor = self.whole(*seed, Content::Gradient, place);
+            grads.values.insert(*seed, vec![Term { tensor, buffer }]);
         }
         let mut out = ParamGrads::new();
         if seeds.is_empty() {
@@ -224,11 +224,9 @@ impl Builder<'_> {
             part.unit.saved = kept.saved;
             let late = std::mem::take(&mut grads.late);
             part.unit.late = self.sizes.exprs.sum(late.into_values());
-            let used = self.param_terms(&mut pass, &mut grads);
-            self.reduce(&mut pass, &used, rests);
-            for (value, axes, after) in used {
-                let after = pass.made.get(&value).cloned().unwrap_or(after);
-                out.entry(value).or_default().push((unit, axes, after));
+            let terms = self.param_terms(&mut pass, &mut grads);
+            for (value, gradient) in self.reduce(&mut pass, terms, rests) {
+                out.entry(value).or_default().push(gradient);
             }
             part.unit.backward = pass.steps;
         }
@@ -236,13 +234,14 @@ impl Builder<'_> {
     }
 
     /// What is done once an update, in every unit.
-    fn updates(&mut self, parts: &mut [UnitPart], rests: &[storage::Rest], grads: &ParamGrads) {
+    fn updates(&mut self, parts: &mut [UnitPart], rests: &[storage::Rest], mut grads: ParamGrads) {
         let mut users: IndexMap<ValueId, Vec<u32>> = IndexMap::new();
         for (at, part) in parts.iter().enumerate() {
             for value in &part.params {
                 users.entry(*value).or_default().push(at as u32);
             }
         }
+        let trains = !grads.is_empty();
         let mut owned: Vec<Vec<ValueId>> = vec![Vec::new(); parts.len()];
         for parameter in &self.graph.params {
             owned[parameter.unit as usize].push(parameter.value);
@@ -253,16 +252,20 @@ impl Builder<'_> {
             self.gather(&mut pass, &part.params, rests, |hold| hold == Hold::Step);
             let mut used = Vec::new();
             for value in &owned {
-                let terms = grads.get(value).map_or(&[][..], Vec::as_slice);
-                let (axes, after) = merged(terms);
-                let rest = &rests[self.param_index(*value)];
-                let users = users.get(value).cloned().unwrap_or_default();
-                part.unit.params.push(self.sharded_param(*value, rest, &axes, users));
-                used.push((*value, axes, after));
+                if let Some(terms) = grads.shift_remove(value) {
+                    used.push((*value, self.over_units(&mut pass, terms)));
+                }
             }
-            if !grads.is_empty() {
-                self.reduce(&mut pass, &used, rests);
-                self.after_update(&mut pass, &owned, rests);
+            let partial: IndexMap<_, _> = used.iter().map(|(v, g)| (*v, g.partial.clone())).collect();
+            let reduced = self.reduce(&mut pass, used, rests);
+            let mut gradients: IndexMap<_, _> = reduced.into_iter().map(|(v, g)| (v, g.tensor)).collect();
+            let updated = self.after_update(&mut pass, &owned, rests, &mut gradients, trains);
+            for (value, (updated, settled)) in updated {
+                let rest = &rests[self.param_index(value)];
+                let users = users.get(&value).cloned().unwrap_or_default();
+                let axes = partial.get(&value).map_or(&[][..], Vec::as_slice);
+                let gradient = gradients.get(&value).copied();
+                part.unit.params.push(self.sharded_param(value, rest, axes, users, (gradient, updated, settled)));
             }
             self.sum_losses(&mut pass);
             part.unit.update = pass.steps;
@@ -285,17 +288,5 @@ impl Builder<'_> {
     }
 }
 
-/// By parameter: each unit that used it, the axes its gradient there is partial over, the steps that made it.
-type ParamGrads = IndexMap<ValueId, Vec<(u32, Vec<AxisId>, After)>>;
-
-/// The axes over which a gradient still has to be summed, and all the steps it waits for.
-fn merged(terms: &[(u32, Vec<AxisId>, After)]) -> (Vec<AxisId>, After) {
-    let mut axes: Vec<_> = terms.iter().flat_map(|(_, axes, _)| axes.iter().copied()).collect();
-    axes.sort();
-    axes.dedup();
-    let mut after = After::new();
-    for (_, _, more) in terms {
-        build::join(&mut after, more);
-    }
-    (axes, after)
-}
+/// By parameter: its gradient in each unit that used it.
+type ParamGrads = IndexMap<ValueId, Vec<storage::ParamGrad>>;

@@ -16,7 +16,9 @@ pub fn text(sharded: &ShardedGraph, graph: &OpGraph, layout: &Layout) -> String 
             if !steps.is_empty() {
                 let _ = writeln!(out, "  {title}");
             }
-            for step in steps {
+            // What is free is left out.
+            let seen = |id: &&StepId| !matches!(sharded.flow[**id].kind, StepKind::Free { .. });
+            for step in steps.iter().filter(seen) {
                 let _ = writeln!(out, "    {}", line(sharded, graph, layout, *step));
             }
         }
@@ -38,7 +40,8 @@ pub fn text(sharded: &ShardedGraph, graph: &OpGraph, layout: &Layout) -> String 
 fn line(sharded: &ShardedGraph, graph: &OpGraph, layout: &Layout, id: StepId) -> String {
     let Step { kind, phase, unit, recomputed, .. } = &sharded.flow[id];
     let mut text = match kind {
-        StepKind::Compute { op, work } => {
+        StepKind::Free { op, .. } => format!("free -> {}", graph.describe(graph.flow[*op].output)),
+        StepKind::Compute { op, work, .. } => {
             let o = &graph.flow[*op];
             // A sum of gradients names the op whose result they are of, perhaps another unit's.
             let name = if o.unit == *unit { work_name(work, &o.kind) } else { "elementwise" };

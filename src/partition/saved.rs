@@ -120,8 +120,14 @@ impl Builder<'_> {
         save.sort_keys();
         let mut saved: Vec<_> = Vec::new();
         for (value, place) in save {
-            saved.push(self.save(value, &place));
+            saved.push(self.save(unit, value, &place));
         }
+        // What a combine received and is not kept comes once more.
+        let kept: IndexSet<ValueId> = saved.iter().map(|s| s.value).collect();
+        self.returned.retain(|op, _| {
+            let op = &self.graph.flow[*op];
+            op.unit != unit || kept.contains(&op.inputs[0])
+        });
         for id in ops {
             let statistic = self.attention_statistic(*id);
             saved.extend(statistic.filter(|_| !again.contains(id)));
@@ -130,10 +136,17 @@ impl Builder<'_> {
         Kept { saved, again: again.into_iter().collect(), remade }
     }
 
-    fn save(&mut self, value: ValueId, place: &Placement) -> Saved {
+    fn save(&mut self, unit: u32, value: ValueId, place: &Placement) -> Saved {
         let bytes = self.lying(value, place);
+        let returned = self.returned.iter().find(|(op, _)| {
+            let op = &self.graph.flow[**op];
+            op.unit == unit && op.inputs[0] == value
+        });
+        let at_rest = self.made[value.0 as usize].filter(|made| self.place(*made) == place);
+        let copy = self.kept.iter().find(|((v, p, _), _)| *v == value && p == place);
+        let tensor = returned.map(|(_, t)| *t).or(at_rest).or(copy.map(|(_, t)| *t));
         let v = self.graph.value(value);
-        Saved { value, bytes, region: v.region, span: v.span }
+        Saved { value, tensor, bytes, region: v.region, span: v.span }
     }
 
     /// One fp32 for each row of an attention.
@@ -149,7 +162,7 @@ impl Builder<'_> {
             graph.value(op.output).dims.iter().copied().filter(|d| *d != a.value_dim && *d != a.head_dim).collect();
         let rows = self.sizes.elements_of(&rows, &natural);
         let bytes = self.sizes.times(rows, STATISTIC_BYTES);
-        Some(Saved { value: op.output, bytes, region: op.region, span: op.span })
+        Some(Saved { value: op.output, tensor: None, bytes, region: op.region, span: op.span })
     }
 
     /// The region that recomputes everything around `region`: the innermost item, later text first.

@@ -2,10 +2,11 @@
 //! one unit.
 
 use super::backward::Gradients;
-use super::build::{After, Builder, Pass, Site, join};
+use super::build::{Builder, Pass};
 use super::errors::{self, StoreConflict};
-use super::placement::AxisUse::Split;
-use super::{Collective, CollectiveKind, Phase, Placement, Purpose, ShardedParam, StepId};
+use super::live::Term;
+use super::placement::AxisUse::{Partial, Split};
+use super::{Collective, CollectiveKind, Content, Phase, Placement, Purpose, ShardedParam, StepKind, Tensor, TensorId};
 use crate::diagnostics::Sink;
 use crate::expr::{self, Node};
 use crate::graph::{DimId, OpGraph, RegionId, ValueId};
@@ -118,6 +119,14 @@ fn conflict(
     }
 }
 
+/// The gradient of a parameter on its way to the optimizer.
+#[derive(Clone, Debug)]
+pub(super) struct ParamGrad {
+    pub(super) tensor: TensorId,
+    /// The axes it came out a partial sum over, those summed since included.
+    pub(super) partial: Vec<AxisId>,
+}
+
 /// Collectives of one unit that share kind, axes and purpose are one bucket.
 #[derive(Default)]
 struct Buckets {
@@ -127,44 +136,86 @@ struct Buckets {
 /// What one collective moves together.
 #[derive(Default)]
 struct Bucket {
-    values: Vec<ValueId>,
+    items: Vec<Item>,
     bytes: Vec<expr::Id>,
-    after: After,
+}
+
+/// A tensor in a bucket.
+struct Item {
+    tensor: TensorId,
+    /// What a scatter cuts it along.
+    along: Option<DimId>,
+    /// The tensor it becomes, where there is one already.
+    to: Option<TensorId>,
 }
 
 impl Buckets {
-    fn add(
-        &mut self,
-        (kind, axes, purpose): (CollectiveKind, &[AxisId], Purpose),
-        item: (ValueId, expr::Id, &[StepId]),
-    ) {
+    fn add(&mut self, (kind, axes, purpose): (CollectiveKind, &[AxisId], Purpose), item: Item, bytes: expr::Id) {
         if axes.is_empty() {
             return;
         }
         let bucket = self.list.entry((kind, axes.to_vec(), purpose)).or_default();
-        bucket.values.push(item.0);
-        bucket.bytes.push(item.1);
-        join(&mut bucket.after, item.2);
+        bucket.items.push(item);
+        bucket.bytes.push(bytes);
     }
 }
 
+/// `tensor` after a collective of `kind` over `axes` moved what is stored.
+fn stored(tensor: &Tensor, kind: CollectiveKind, axes: &[AxisId], along: Option<DimId>) -> Tensor {
+    let mut out = tensor.clone();
+    out.place.partial.retain(|a| !axes.contains(a));
+    match kind {
+        CollectiveKind::ReduceScatter => {
+            out.cut = union(&tensor.cut, axes).into();
+            out.along = along;
+        }
+        _ => out.cut.retain(|a| !axes.contains(a)),
+    }
+    if out.cut.is_empty() {
+        out.along = None;
+    }
+    out
+}
+
 impl Builder<'_> {
-    /// Makes the collectives of `buckets`; hands back the step each value then waits for.
-    fn flush(&mut self, pass: &mut Pass, buckets: Buckets) -> IndexMap<ValueId, After> {
-        let mut done: IndexMap<ValueId, After> = IndexMap::new();
-        for ((kind, axes, purpose), Bucket { values, bytes, after }) in buckets.list {
-            let value = values[0];
+    /// Makes the collectives of `buckets`; hands back what each value then is.
+    fn flush(&mut self, pass: &mut Pass, buckets: Buckets) -> IndexMap<ValueId, TensorId> {
+        let mut done = IndexMap::new();
+        for ((kind, axes, purpose), Bucket { items, bytes }) in buckets.list {
+            let (mut reads, mut writes) = (Vec::new(), Vec::new());
+            for item in items {
+                let old = &self.tensors[item.tensor.0 as usize];
+                let (value, new) = (old.value, stored(old, kind, &axes, item.along));
+                let new = item.to.unwrap_or_else(|| self.tensor(new));
+                reads.push(item.tensor);
+                writes.push(new);
+                done.insert(value, new);
+            }
+            let value = self.tensors[reads[0].0 as usize].value;
             let bytes = self.sizes.exprs.sum(bytes);
-            let v = self.graph.value(value);
-            let site = Site { region: v.region, span: v.span };
             let axes = axes.into_iter().collect();
             let what = Collective { kind, axes, bytes, value, purpose, maximum: false };
-            let step = self.collective(pass, site, what, &after);
-            for value in values {
-                join(done.entry(value).or_default(), &[step]);
-            }
+            let site = self.site_of(value);
+            self.step(pass, site, StepKind::Collective(what), (&reads, &writes));
         }
         done
+    }
+
+    /// A tensor of the parameter `value` as used, but for `cut`.
+    fn cut(&mut self, value: ValueId, content: Content, cut: &[AxisId], along: Option<DimId>) -> TensorId {
+        let place = self.plan.rest(value).clone();
+        let along = along.filter(|_| !cut.is_empty());
+        self.tensor(Tensor { value, content, place, cut: cut.into(), along, passing: false })
+    }
+
+    /// The parameter `value` as it rests when the step begins.
+    fn rested(&mut self, value: ValueId, rest: &Rest) -> TensorId {
+        if let Some(made) = self.made[value.0 as usize] {
+            return made;
+        }
+        let made = self.cut(value, Content::Value, &rest.param, rest.along[0]);
+        self.made[value.0 as usize] = Some(made);
+        made
     }
 
     /// Elements of a parameter split flat over `axes` at rest, padded to the group.
@@ -204,14 +255,27 @@ impl Builder<'_> {
         let mut buckets = Buckets::default();
         for value in users {
             let rest = &rests[self.param_index(*value)];
-            if rest.hold.is_some_and(&wanted) && !rest.param.is_empty() {
+            let Some(hold) = rest.hold.filter(|_| !rest.param.is_empty()) else { continue };
+            let key = (pass.unit, *value);
+            if hold == Hold::Step && pass.phase == Phase::Forward {
+                // Gathered when the step begins.
+                let held = self.cut(*value, Content::Value, &[], None);
+                self.held.insert(key, held);
+            }
+            if wanted(hold) {
                 let elements = self.param_elements(*value);
                 let bytes = self.sizes.times(elements, self.sizes.bytes.gather);
-                buckets.add((CollectiveKind::AllGather, &rest.param, Purpose::GatherParam), (*value, bytes, &[]));
+                let tensor = self.rested(*value, rest);
+                let to = self.held.get(&key).copied().filter(|_| hold == Hold::Step);
+                let what = (CollectiveKind::AllGather, &rest.param[..], Purpose::GatherParam);
+                buckets.add(what, Item { tensor, along: None, to }, bytes);
             }
         }
-        for (value, after) in self.flush(pass, buckets) {
-            pass.made.insert(value, after);
+        for (value, tensor) in self.flush(pass, buckets) {
+            pass.made.insert(value, tensor);
+            if rests[self.param_index(value)].hold == Some(Hold::Microbatch) {
+                self.held.insert((pass.unit, value), tensor);
+            }
         }
     }
 
@@ -231,83 +295,145 @@ impl Builder<'_> {
         item.and_then(|r| r.each_microbatch).unwrap_or(!rest.grad.is_empty())
     }
 
-    /// Reduces the gradients of the parameters `unit` uses, as far as `phase` is when: scattered over the axes that
-    /// hold gradients or state, the shard summed over the rest.
-    pub(super) fn reduce(&mut self, pass: &mut Pass, used: &[(ValueId, Vec<AxisId>, After)], rests: &[Rest]) {
+    /// Reduces gradients of parameters, as far as `phase` is when: scattered over the axes that hold gradients or state,
+    /// the shard summed over the rest.
+    pub(super) fn reduce(
+        &mut self,
+        pass: &mut Pass,
+        mut used: Vec<(ValueId, ParamGrad)>,
+        rests: &[Rest],
+    ) -> Vec<(ValueId, ParamGrad)> {
         let mut scatters = Buckets::default();
-        let mut sums: Vec<(ValueId, Vec<AxisId>, expr::Id, After)> = Vec::new();
-        for (value, partial, after) in used {
-            let rest = rests[self.param_index(*value)].clone();
-            let now =
-                |b: &Self, axis: AxisId| b.each_microbatch(*value, &rest, axis) == (pass.phase == Phase::Backward);
+        let mut sums: Vec<(ValueId, Vec<AxisId>, expr::Id)> = Vec::new();
+        for (value, ParamGrad { tensor, .. }) in &used {
+            let rest = &rests[self.param_index(*value)];
+            let Tensor { place, cut, .. } = self.tensors[tensor.0 as usize].clone();
+            let now = |b: &Self, axis: AxisId| b.each_microbatch(*value, rest, axis) == (pass.phase == Phase::Backward);
             let shard: Vec<_> = union(&rest.grad, &rest.state);
-            let scattered = |axis: &AxisId| shard.contains(axis);
+            let due: Vec<_> = place.partial.iter().copied().filter(|a| now(self, *a)).collect();
+            let (scatter, sum): (Vec<_>, Vec<_>) = due.into_iter().partition(|a| shard.contains(a));
             let elements = self.param_elements(*value);
             // What an earlier phase scattered is smaller already.
-            let before: Vec<_> = partial
-                .iter()
-                .copied()
-                .filter(|a| pass.phase == Phase::Update && scattered(a) && !now(self, *a))
-                .collect();
-            let mut at = self.flat(elements, &before);
-            let scatter: Vec<_> = partial.iter().copied().filter(|a| scattered(a) && now(self, *a)).collect();
+            let mut at = self.flat(elements, &cut);
             let bytes = self.sizes.times(at, self.sizes.bytes.reduce);
-            scatters.add((CollectiveKind::ReduceScatter, &scatter, Purpose::ReduceGrad), (*value, bytes, after));
+            let along = if rest.grad.is_empty() { rest.along[2] } else { rest.along[1] };
+            let what = (CollectiveKind::ReduceScatter, &scatter[..], Purpose::ReduceGrad);
+            scatters.add(what, Item { tensor: *tensor, along, to: None }, bytes);
             at = self.flat(at, &scatter);
-            let sum: Vec<_> = partial.iter().copied().filter(|a| !scattered(a) && now(self, *a)).collect();
             let bytes = self.sizes.times(at, self.sizes.bytes.reduce);
-            sums.push((*value, sum, bytes, after.clone()));
+            sums.push((*value, sum, bytes));
         }
+        let settle = |used: &mut Vec<(ValueId, ParamGrad)>, done: &IndexMap<ValueId, TensorId>| {
+            for (value, grad) in used {
+                grad.tensor = done.get(value).copied().unwrap_or(grad.tensor);
+            }
+        };
         let scattered = self.flush(pass, scatters);
+        settle(&mut used, &scattered);
         let mut buckets = Buckets::default();
-        for (value, axes, bytes, after) in sums {
-            let after = scattered.get(&value).unwrap_or(&after);
-            buckets.add((CollectiveKind::AllReduce, &axes, Purpose::ReduceGrad), (value, bytes, after));
+        for ((_, axes, bytes), (_, grad)) in sums.iter().zip(&used) {
+            let what = (CollectiveKind::AllReduce, &axes[..], Purpose::ReduceGrad);
+            buckets.add(what, Item { tensor: grad.tensor, along: None, to: None }, *bytes);
         }
         let summed = self.flush(pass, buckets);
-        for (value, after) in scattered.into_iter().chain(summed) {
-            pass.made.insert(value, after);
-        }
+        settle(&mut used, &summed);
+        used
     }
 
     /// After the update: parameters gathered where the state is split further than they rest, gradients where the
-    /// state is split less.
-    pub(super) fn after_update(&mut self, pass: &mut Pass, owned: &[ValueId], rests: &[Rest]) {
-        let mut buckets = Buckets::default();
+    /// state is split less. Hands back what the optimizer makes of each parameter, and what the next step begins with.
+    pub(super) fn after_update(
+        &mut self,
+        pass: &mut Pass,
+        owned: &[ValueId],
+        rests: &[Rest],
+        gradients: &mut IndexMap<ValueId, TensorId>,
+        trains: bool,
+    ) -> Vec<(ValueId, (TensorId, TensorId))> {
+        let mut params = Buckets::default();
+        let mut grads = Buckets::default();
+        let mut made = Vec::new();
         for value in owned {
             let rest = rests[self.param_index(*value)].clone();
             let elements = self.param_elements(*value);
-            let after = pass.made.get(value).cloned().unwrap_or_default();
+            let along = if rest.state.is_empty() { rest.along[0] } else { rest.along[2] };
+            let updated = self.cut(*value, Content::Updated, &union(&rest.state, &rest.param), along);
+            made.push((*value, updated));
+            if !trains {
+                continue;
+            }
             let gather: Vec<_> = rest.state.iter().copied().filter(|a| !rest.param.contains(a)).collect();
             let at = self.flat(elements, &rest.param);
             let bytes = self.sizes.times(at, self.sizes.bytes.gather);
-            buckets.add((CollectiveKind::AllGather, &gather, Purpose::GatherParam), (*value, bytes, &after));
+            let what = (CollectiveKind::AllGather, &gather[..], Purpose::GatherParam);
+            params.add(what, Item { tensor: updated, along: None, to: None }, bytes);
+            let Some(tensor) = gradients.get(value).copied() else { continue };
+            let cut = self.tensors[tensor.0 as usize].cut.clone();
             let whole: Vec<_> =
-                rest.grad.iter().copied().filter(|a| !rest.state.contains(a) && !rest.param.contains(a)).collect();
+                cut.into_iter().filter(|a| !rest.state.contains(a) && !rest.param.contains(a)).collect();
             let at = self.flat(elements, &rest.state);
             let bytes = self.sizes.times(at, self.sizes.bytes.reduce);
-            buckets.add((CollectiveKind::AllGather, &whole, Purpose::ReduceGrad), (*value, bytes, &after));
+            let what = (CollectiveKind::AllGather, &whole[..], Purpose::ReduceGrad);
+            grads.add(what, Item { tensor, along: None, to: None }, bytes);
         }
-        self.flush(pass, buckets);
+        gradients.extend(self.flush(pass, grads));
+        let settled = self.flush(pass, params);
+        made.into_iter().map(|(v, updated)| (v, (updated, settled.get(&v).copied().unwrap_or(updated)))).collect()
     }
 
     /// The terms of each parameter's gradient in `unit` brought to one placement: the axes it is still partial over.
-    pub(super) fn param_terms(&mut self, pass: &mut Pass, grads: &mut Gradients) -> Vec<(ValueId, Vec<AxisId>, After)> {
+    pub(super) fn param_terms(&mut self, pass: &mut Pass, grads: &mut Gradients) -> Vec<(ValueId, ParamGrad)> {
         let mut out = Vec::new();
         let keys: Vec<_> = grads.params.keys().copied().filter(|(unit, _)| *unit == pass.unit).collect();
         for key in keys {
             let Some(terms) = grads.params.shift_remove(&key) else { continue };
-            let value = key.1;
-            let common = |axis: &AxisId| terms.iter().all(|t| t.place.partial.contains(axis));
-            let partial: Vec<_> = self.layout.axis_ids().filter(common).collect();
-            let place = self.plan.rest(value).clone();
-            let to = partial.iter().fold(place, |p, a| p.with(*a, super::placement::AxisUse::Partial));
-            let v = self.graph.value(value);
-            let site = Site { region: v.region, span: v.span };
-            let sum = self.add_up(pass, site, value, terms, &to, &mut grads.live);
-            out.push((value, partial, sum.after));
+            let (tensor, partial) = self.in_common(pass, key.1, terms, grads);
+            out.push((key.1, ParamGrad { tensor, partial }));
         }
         out
+    }
+
+    /// The sum of terms of the gradient of `value`, and the axes over which every one of them is partial: it still is.
+    fn in_common(
+        &mut self,
+        pass: &mut Pass,
+        value: ValueId,
+        terms: Vec<Term>,
+        grads: &mut Gradients,
+    ) -> (TensorId, Vec<AxisId>) {
+        let common = |axis: &AxisId| terms.iter().all(|t| self.place(t.tensor).partial.contains(axis));
+        let partial: Vec<_> = self.layout.axis_ids().filter(common).collect();
+        let to = partial.iter().fold(self.plan.rest(value).clone(), |p, a| p.with(*a, Partial));
+        let site = self.site_of(value);
+        (self.add_up(pass, site, terms, &to, &mut grads.live).tensor, partial)
+    }
+
+    /// The gradients of one parameter in several units as one. What one unit sums over an axis and another does not is
+    /// summed first; pieces of different cuts are put together.
+    pub(super) fn over_units(&mut self, pass: &mut Pass, mut terms: Vec<ParamGrad>) -> ParamGrad {
+        if terms.len() == 1 {
+            return terms.swap_remove(0);
+        }
+        let cut = |term: &ParamGrad| &self.tensors[term.tensor.0 as usize].cut;
+        let alike = terms.windows(2).all(|w| cut(&w[0]) == cut(&w[1]));
+        let partial = terms.iter().fold(Vec::new(), |all, t| union(&all, &t.partial));
+        let mut whole = Vec::new();
+        for term in &terms {
+            let mut tensor = term.tensor;
+            let Tensor { value, cut, .. } = self.tensors[tensor.0 as usize].clone();
+            if !alike {
+                let elements = self.param_elements(value);
+                let bytes = self.sizes.times(elements, self.sizes.bytes.reduce);
+                let mut buckets = Buckets::default();
+                let what = (CollectiveKind::AllGather, &cut[..], Purpose::ReduceGrad);
+                buckets.add(what, Item { tensor, along: None, to: None }, bytes);
+                tensor = self.flush(pass, buckets).get(&value).copied().unwrap_or(tensor);
+            }
+            whole.push(Term { tensor, buffer: None });
+        }
+        let value = self.tensors[whole[0].tensor.0 as usize].value;
+        let (tensor, _) = self.in_common(pass, value, whole, &mut Gradients::default());
+        ParamGrad { tensor, partial }
     }
 
     /// What the border says of a parameter.
@@ -317,6 +443,7 @@ impl Builder<'_> {
         rest: &Rest,
         grad_axes: &[AxisId],
         users: Vec<u32>,
+        (gradient, updated, settled): (Option<TensorId>, TensorId, TensorId),
     ) -> ShardedParam {
         let elements = self.param_elements(value);
         ShardedParam {
@@ -328,6 +455,9 @@ impl Builder<'_> {
             rest_param: self.at_rest(value, elements, &rest.param, rest.along[0]),
             rest_grad: self.at_rest(value, elements, &rest.grad, rest.along[1]),
             rest_state: self.at_rest(value, elements, &rest.state, rest.along[2]),
+            gradient,
+            updated,
+            settled,
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::expr;
 use crate::graph::{DimId, OpId, RegionId, ValueId};
 use crate::layout::AxisId;
 use crate::source::Span;
+use indexmap::IndexMap;
 use petgraph::graph::{DiGraph, NodeIndex};
 use smallvec::SmallVec;
 
@@ -44,6 +45,41 @@ pub enum Broken {
     Other(Code, String),
 }
 
+/// A tensor of the partitioned program, by position in [`ShardedGraph::tensors`].
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TensorId(pub u32);
+
+/// A tensor, of which every rank holds a piece. One step at most writes it, all at once; what no step writes is there
+/// from the start: the data, parameters as they rest, the gradient of a loss, and what the optimizer made.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Tensor {
+    /// The value it is of.
+    pub value: ValueId,
+    /// What of it.
+    pub content: Content,
+    /// Where it is.
+    pub place: Placement,
+    /// Axes over which the piece that `place` leaves a rank is cut once more, as what is stored rests.
+    pub cut: SmallVec<[AxisId; 2]>,
+    /// The dimension it is cut along; flat where there is none: in the order it lies, padded to the group.
+    pub along: Option<DimId>,
+    /// Whether a rank holds one block of it at a time and sees the others pass, as keys and values in a ring.
+    pub passing: bool,
+}
+
+/// What a tensor holds of its value.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Content {
+    /// The value itself; of a parameter, as the step found it.
+    Value,
+    /// The gradient of the losses in it, or a term of that sum.
+    Gradient,
+    /// A statistic of the op that makes it over a dimension that is split, by its position among that op's.
+    Statistic(u8),
+    /// The parameter as the optimizer leaves it.
+    Updated,
+}
+
 /// A step of the partitioned program: a node of [`ShardedGraph::flow`].
 pub type StepId = NodeIndex<u32>;
 
@@ -63,6 +99,13 @@ pub enum Phase {
 pub struct Step {
     /// Compute or communicate.
     pub kind: StepKind,
+    /// The tensors it reads. A forward: the operands of its op, or what enters its chain, in program order, then its
+    /// statistics. A backward: the gradient of the result, what it needs again, statistics, and the gradient it adds to,
+    /// if there is one. A collective: what it moves.
+    pub reads: SmallVec<[TensorId; 4]>,
+    /// The tensors it writes. A backward: the gradients of those operands that have one, in the order of a forward's
+    /// reads; a collective: each in the place of the one it reads there.
+    pub writes: SmallVec<[TensorId; 2]>,
     /// When.
     pub phase: Phase,
     /// The unit it belongs to.
@@ -77,13 +120,35 @@ pub struct Step {
     pub span: Span,
 }
 
-/// The two kinds of step.
+/// What a step computes of its op.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Task {
+    /// The result from the operands; of an op that ends a chain, through the whole chain.
+    Forward,
+    /// Gradients of operands from that of the result.
+    Backward,
+    /// A rank's part of the statistic of this position, over a dimension that is split.
+    Statistic(u8),
+    /// The sum of the tensors it reads.
+    Sum,
+}
+
+/// The kinds of step.
 #[derive(Clone, Debug)]
 pub enum StepKind {
+    /// What costs nothing: a renaming, a gradient handed on as it is, a sum made in place by the products before it.
+    Free {
+        /// The op.
+        op: OpId,
+        /// What of it.
+        task: Task,
+    },
     /// Work on one rank.
     Compute {
         /// The op.
         op: OpId,
+        /// What of it.
+        task: Task,
         /// Sizes on one rank.
         work: Work,
     },
@@ -205,6 +270,8 @@ pub enum Purpose {
 pub struct Saved {
     /// The value.
     pub value: ValueId,
+    /// What of it is kept, and where; none for an attention's statistics.
+    pub tensor: Option<TensorId>,
     /// Bytes on one rank.
     pub bytes: expr::Id,
     /// The region that produces it.
@@ -232,6 +299,12 @@ pub struct ShardedParam {
     pub rest_grad: expr::Id,
     /// Elements at rest: optimizer state.
     pub rest_state: expr::Id,
+    /// The gradient the optimizer reads; none where no gradient reaches the parameter.
+    pub gradient: Option<TensorId>,
+    /// What the optimizer makes of it, as the state rests.
+    pub updated: TensorId,
+    /// The same as the parameter rests: what the next step begins with.
+    pub settled: TensorId,
 }
 
 /// One unit, partitioned.
@@ -265,6 +338,10 @@ pub struct ShardedGraph {
     pub units: Vec<ShardedUnit>,
     /// Placement of each value, by [`ValueId`].
     pub placements: Vec<Placement>,
+    /// What steps read and write.
+    pub tensors: Vec<Tensor>,
+    /// The ops of each elementwise chain in program order, by its last; an op in no chain is one of its own.
+    pub chains: IndexMap<OpId, Vec<OpId>>,
     /// What must hold.
     pub obligations: Vec<Obligation>,
 }

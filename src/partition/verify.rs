@@ -6,10 +6,11 @@
 //! 4. A collective has an axis, each once; bytes and steps are where their lists say.
 //! 5. Steps wait for earlier steps only.
 //! 6. A unit keeps a value once (an attention's statistics beside its result).
+//! 7. A tensor is written once, has its value's dimensions, and a collective writes one for each it reads.
 
 use super::placement::AxisUse::{self, Partial, Split, Whole};
 use super::plan::Plan;
-use super::{Phase, Placement, ShardedGraph, StepKind};
+use super::{Content, Phase, Placement, ShardedGraph, StepKind};
 use crate::graph::{OpGraph, OpId, OpKind, ValueId};
 use crate::layout::{AxisId, Layout};
 
@@ -24,6 +25,7 @@ pub fn verify(graph: &OpGraph, layout: &Layout, sharded: &ShardedGraph) -> Vec<S
             broken.push(format!("step {} waits for step {}", edge.target().index(), edge.source().index()));
         }
     }
+    tensors(graph, layout, sharded, &mut broken);
     for (at, unit) in sharded.units.iter().enumerate() {
         let lists = [(Phase::Forward, &unit.forward), (Phase::Backward, &unit.backward), (Phase::Update, &unit.update)];
         for (phase, steps) in lists {
@@ -51,6 +53,23 @@ pub fn verify(graph: &OpGraph, layout: &Layout, sharded: &ShardedGraph) -> Vec<S
         }
     }
     broken
+}
+
+fn tensors(graph: &OpGraph, layout: &Layout, sharded: &ShardedGraph, broken: &mut Vec<String>) {
+    for tensor in sharded.tensors.iter().filter(|t| !matches!(t.content, Content::Statistic(_))) {
+        placement(graph, layout, tensor.value, &tensor.place, broken);
+    }
+    let mut written = vec![false; sharded.tensors.len()];
+    for step in sharded.flow.node_weights() {
+        for tensor in &step.writes {
+            if std::mem::replace(&mut written[tensor.0 as usize], true) {
+                broken.push(format!("tensor {} is written twice", tensor.0));
+            }
+        }
+        if matches!(step.kind, StepKind::Collective(_)) && step.reads.len() != step.writes.len() {
+            broken.push("a collective does not write what it moves".into());
+        }
+    }
 }
 
 /// Rules that need the plan as well.

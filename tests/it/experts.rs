@@ -42,7 +42,7 @@ fn moves(c: &Compiled<'_>, phase: Phase, purposes: &[Purpose]) -> Vec<(Purpose, 
         StepKind::Collective(x) if purposes.contains(&x.purpose) && x.kind != CollectiveKind::Slice => {
             Some((x.purpose, x.kind, axes(&x.axes), c.value(x.bytes)))
         }
-        StepKind::Collective(_) | StepKind::Compute { .. } => None,
+        StepKind::Collective(_) | StepKind::Compute { .. } | StepKind::Free { .. } => None,
     });
     each.collect()
 }
