@@ -56,6 +56,11 @@ pub fn check_unused(program: &Program, sink: &mut Sink) {
     }
 }
 
+/// Checks what can be checked of a job in a program with errors: what its layout selects in its model.
+pub fn check_selectors(program: &Program, id: DeclId, sink: &mut Sink) {
+    elaborate::selectors(program, id, sink);
+}
+
 /// Compiles one job at its point.
 pub fn compile<'p>(
     program: &'p Program,

@@ -360,8 +360,50 @@ pub(super) fn indivisible(
     }
 }
 
+/// A batch split equally over devices of several kinds; `open`: whether the rule at `span` has no block yet.
+pub(super) fn equal_shares(kinds: &[&str], span: Span, open: bool) -> Diagnostic {
+    let list = kinds.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>();
+    let list = list.split_last().map_or_else(String::new, |(last, rest)| format!("{} and {last}", rest.join(", ")));
+    let d = Diagnostic::new(
+        Code::SharesEqual,
+        format!("{list} get equal shares of the batch"),
+        span,
+        "every rank gets as many sequences",
+    )
+    .note("at each update the faster devices wait for the slower")
+    .help("`share = balanced` gives each as many as it can do in the same time");
+    if open {
+        let end = Span { start: span.end, ..span };
+        d.fix("add `{ share = balanced }`", end, " { share = balanced }", Applicability::Unsure)
+    } else {
+        d
+    }
+}
+
+/// A rule none of whose dimensions `model` has; `line` is the item with the line it fills.
+pub(super) fn rule_idle(rule: Span, line: Span, dims: &[String], known: &[&str], model: &str) -> Diagnostic {
+    let meant = dims.iter().find_map(|d| known.iter().find(|k| k.eq_ignore_ascii_case(d)));
+    let list = dims.iter().map(|d| format!("`{d}`")).collect::<Vec<_>>().join(" or ");
+    let d = Diagnostic::new(
+        Code::RuleIdle,
+        format!("this rule does nothing: no tensor of `{model}` has {list}"),
+        rule,
+        "shards nothing",
+    );
+    match meant {
+        Some(name) => d.help(format!("`{name}` exists")),
+        None => d.fix("remove the rule", line, "", Applicability::Unsure),
+    }
+}
+
 /// A sequence that does not divide over the axes that split it.
-pub(super) fn length(name: &str, extent: i64, axes: &str, product: i64, at: Span, rule: Span) -> Diagnostic {
+pub(super) fn length(
+    (name, extent): (&str, i64),
+    axes: &str,
+    product: i64,
+    (field, at): (&str, Span),
+    rule: Span,
+) -> Diagnostic {
     let below = extent / product * product;
     let near: Vec<i64> = [below, below + product].into_iter().filter(|n| *n > 0).collect();
     let list = near.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
@@ -374,7 +416,7 @@ pub(super) fn length(name: &str, extent: i64, axes: &str, product: i64, at: Span
     .label(rule, format!("splits {name}"))
     .help(format!("{list} tokens would do"));
     near.iter()
-        .fold(d, |d, n| d.fix(format!("write `sequence = {n} tok`"), at, format!("{n} tok"), Applicability::Unsure))
+        .fold(d, |d, n| d.fix(format!("write `{field} = {n} tok`"), at, format!("{n} tok"), Applicability::Unsure))
 }
 
 /// Offers to pad a table's rows, such as a vocabulary, to what divides.

@@ -4,12 +4,13 @@
 //! kind of failure met is the one reported.
 
 mod axes;
+mod uneven;
 
 use super::errors;
 use crate::diagnostics::{Applicability, Diagnostic, Sink};
 use crate::elaborate::{Duty, DutyKind, Job, Parameter};
 use crate::expr;
-use crate::graph::{DataDim, DimId, Op, OpGraph, OpId, OpKind};
+use crate::graph::{DataDim, DimId, OpGraph};
 use crate::layout::{Action, AxisId, Layout, Rule};
 use crate::partition::{Broken, ShardedGraph};
 use crate::source::{Sources, Span};
@@ -111,6 +112,7 @@ pub fn check_mesh(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, sink: &
     }
     if sound {
         axes::idle(job, graph, sink);
+        axes::unlike(job, graph, sources, sink);
     }
     sound
 }
@@ -124,6 +126,7 @@ pub fn check_sharding(
     sink: &mut Sink,
 ) -> bool {
     let read = |id: expr::Id| graph.eval(&job.point, &[id])[0];
+    axes::idle_rules(job, sources, sink);
     // One message for each rule and set of axes, whatever number of dimensions it hits.
     let mut found: IndexMap<(Span, Vec<AxisId>), Vec<DimId>> = IndexMap::new();
     let mut sound = true;
@@ -154,44 +157,7 @@ pub fn check_sharding(
         }
     }
     for ((rule, axes), dims) in found {
-        let first_id = dims[0];
-        let first = job.ops.dim(first_id);
-        let dims: Vec<(String, i64)> =
-            dims.iter().map(|d| (job.ops.dim(*d).name.clone(), read(job.ops.dim(*d).extent) as i64)).collect();
-        let sizes: Vec<i64> = axes.iter().map(|a| read(job.layout.axis(*a).size) as i64).collect();
-        let product: i64 = sizes.iter().product();
-        let text =
-            axes.iter().zip(&sizes).map(|(a, n)| format!("{} = {n}", job.layout.axis(*a).name)).collect::<Vec<_>>();
-        // The axis a user would change: the largest that is a parameter.
-        let changed = axes.iter().zip(&sizes).max_by_key(|(_, n)| **n);
-        let (axis, others) =
-            changed.map_or((String::new(), 1), |(a, n)| (job.layout.axis(*a).name.clone(), product / n.max(&1)));
-        // Only the sizes near this one are named, and only so many are looked at.
-        let current = product / others.max(1);
-        let limit = (product.saturating_mul(4)).min(job.cluster.devices).min(current.saturating_add(SIZES_TRIED));
-        let from = (current - SIZES_TRIED).max(1);
-        let divides = |v: &i64| dims.iter().all(|(_, n)| n % v.saturating_mul(others).max(1) == 0);
-        let legal: Vec<i64> = (from..=limit).filter(divides).collect();
-        let legal = around(&legal, current);
-        let parameter = job.parameters.iter().find(|p| p.name == axis && p.value == current);
-        let axis_span = changed.map(|(a, _)| job.layout.axis(*a).span);
-        let in_mesh = axis_span.and_then(|at| written(job, sources, &axis, at, current));
-        let place = parameter.map(|p| p.span).or(in_mesh).unwrap_or(rule);
-        let (data, extent) = (first.data, dims[0].1);
-        let length = job.places.get("sequence").copied().filter(|_| data == Some(DataDim::Sequence));
-        sink.error(match length {
-            Some(at) => errors::length(&dims[0].0, extent, &text.join(", "), product, at, rule),
-            None => {
-                let d = errors::indivisible(&dims, &text.join(", "), product, &legal, &axis, place, rule);
-                let names = axes.iter().map(|a| job.layout.axis(*a).name.clone()).collect::<Vec<_>>();
-                let table = |(_, op): (OpId, &Op)| matches!(op.kind, OpKind::Embed { over, .. } if over == first_id);
-                if dims.len() == 1 && job.ops.ops().any(table) {
-                    errors::offer_pad(d, &dims[0].0, extent, &names, product, rule)
-                } else {
-                    d
-                }
-            }
-        });
+        sink.error(uneven::indivisible(job, sharded, graph, sources, &uneven::Uneven { rule, axes, dims }));
     }
     sound
 }

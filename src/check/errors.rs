@@ -203,6 +203,11 @@ pub(super) fn batch_in_tokens(span: Span, written: &str, tokens: Option<i128>, s
         (Some(t), Some(s)) if s > 0 && t % s == 0 => d
             .help(format!("`batch` counts sequences: {written} / {s} tok a sequence = {} seq", t / s))
             .fix(format!("write `{} seq`", t / s), span, format!("{} seq", t / s), Applicability::Unsure),
+        // Fewer tokens than one sequence has: the number is one of sequences.
+        (Some(t), Some(s)) if t < s => d
+            .note(format!("a sequence alone has {s} tok"))
+            .help(format!("`batch` counts sequences: write `{t} seq`"))
+            .fix(format!("write `{t} seq`"), span, format!("{t} seq"), Applicability::Unsure),
         (Some(t), Some(s)) if s > 0 => d
             .note(format!(
                 "{written} / {s} tok a sequence = {:.2}, not a whole number of sequences",
@@ -442,6 +447,22 @@ pub(super) fn field_renamed(name: &Name, of: &str, new: &str, until: u32) -> Dia
     )
     .note(format!("edition {until} still knows the old name, the next does not"))
     .fix(format!("use `{new}`"), name.span, new, Applicability::Safe)
+}
+
+/// Adapters that lie where a precision keeps parameters in too few bits to be trained.
+pub(super) fn adapter_format(dtype: &str, selector: &str, field: Span, adapter: Span, item: Span) -> Diagnostic {
+    let end = Span { start: item.end, ..item };
+    let own = "in **.lora { param = bf16, master = fp32 }";
+    Diagnostic::new(
+        Code::KindMismatch,
+        format!("adapters are trained, and `{dtype}` cannot hold the step of an optimizer"),
+        field,
+        format!("holds for the adapters too: `{selector}` covers them"),
+    )
+    .label(adapter, "adapters here")
+    .note("the matrices of an adapter lie at the path of what they adapt, as `lora.a` and `lora.b`")
+    .help("give them a format of their own")
+    .fix(format!("add `{own}`"), end, format!(", {own}"), Applicability::Unsure)
 }
 
 /// A word in a field that takes others.

@@ -419,7 +419,7 @@ impl<'p> Checker<'p, '_> {
                 Instead::Remove => {
                     // Who sets the accumulation leaves the batch to follow.
                     self.meant.insert("batch".into());
-                    d.fix("remove the line", self.whole_line(item.span), "", Applicability::Unsure)
+                    d.fix("remove the line", self.sources.whole_lines(item.span), "", Applicability::Unsure)
                 }
             };
             self.error(d);
@@ -436,16 +436,6 @@ impl<'p> Checker<'p, '_> {
         let axes = self.axes.as_deref().unwrap_or_default();
         let found = ["dp", "fsdp", "data"].iter().find(|n| axes.iter().any(|a| a == *n));
         found.map_or_else(|| axes.first().map_or("dp".to_string(), ToString::to_string), ToString::to_string)
-    }
-
-    /// `span` with its line break and indentation, where nothing else stands on the line.
-    fn whole_line(&self, span: Span) -> Span {
-        let text = &self.sources.file(span.file).text;
-        let (start, end) = (span.start as usize, span.end as usize);
-        let line_start = text.get(..start).and_then(|t| t.rfind('\n')).map_or(0, |i| i + 1);
-        let line_end = text.get(end..).and_then(|t| t.find('\n')).map_or(text.len(), |i| end + i + 1);
-        let blank = |a, b| text.get(a..b).is_some_and(|t: &str| t.trim().is_empty());
-        if blank(line_start, start) && blank(end, line_end) { Span::new(span.file, line_start, line_end) } else { span }
     }
 
     /// Required fields that `block` lacks, all at once.

@@ -136,6 +136,9 @@ impl<'p> Checker<'p, '_> {
         self.fields(block, place, schema::fields(base.kind), &[]);
         self.one_load(block);
         self.packs(block);
+        if base.kind == Kind::Finetune {
+            self.adapters(block);
+        }
         let objective = |c: &mut Self, e: &'p Expr| {
             let parts: &[Expr] = if let ExprKind::List(list) = &e.kind { list } else { std::slice::from_ref(e) };
             for part in parts {
@@ -412,7 +415,7 @@ impl<'p> Checker<'p, '_> {
 }
 
 /// The value of the field `name`, if the block gives it.
-fn field<'p>(block: &'p Block, name: &str) -> Option<&'p Expr> {
+pub(super) fn field<'p>(block: &'p Block, name: &str) -> Option<&'p Expr> {
     block.items.iter().find_map(|i| match &i.kind {
         ItemKind::Assign { target, value } if target.suffixes.is_empty() && target.name.text == name => Some(&**value),
         _ => None,

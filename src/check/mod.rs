@@ -3,6 +3,7 @@
 //! In: the resolved program. Out: diagnostics only. What cannot be known without values is `Unknown` and silences, so
 //! a file that is right never gets an error here; evaluation, which runs only if there was none, finds the rest.
 
+mod adapters;
 mod cluster;
 mod decl;
 mod errors;

@@ -29,6 +29,9 @@ pub(super) struct Checked {
 pub(super) fn judge(mut p: Project) -> Checked {
     let mut jobs = Vec::new();
     let clean = !p.sink.has_errors();
+    for id in p.jobs.iter().filter(|_| !clean) {
+        driver::check_selectors(&p.program, *id, &mut p.sink);
+    }
     for id in p.jobs.iter().filter(|_| clean) {
         // A choice left open is no mistake: the job is checked at a legal point.
         let task = super::search::task(&p.program, &p.sources, *id, &p.settings, 1);

@@ -115,6 +115,7 @@ codes! {
     EditionMissing    "W0101" "edition-missing"     Warning "a file names no edition";
     RuleIdle          "W0601" "rule-idle"           Warning "a rule matches no dimension of the model";
     AxisIdle          "W0602" "axis-idle"           Warning "a mesh axis does nothing";
+    SharesEqual       "W0603" "equal-shares"        Warning "unlike devices get equal shares of the batch";
     LinkShared        "W0501" "link-shared"         Warning "many devices share one link";
     FieldRenamed      "W0201" "field-renamed"       Warning "a field is given under the name it had";
     BitsAsBytes       "W0301" "bits-as-bytes"       Warning "a bandwidth in bytes looks like one in bits";

@@ -117,6 +117,35 @@ pub(super) fn extent_missing(dim: &Name, unit: &str, job: Span) -> Diagnostic {
         .help(format!("write `dims {{ {name} = … {unit} }}` in the job"))
 }
 
+/// `sequence` of a model whose data has no dimension of tokens, or several.
+pub(super) fn one_length(model: &Name, dims: &[&Name], tokens: i64, span: Span) -> Diagnostic {
+    let list = dims.iter().map(|d| format!("`{}`", d.text)).collect::<Vec<_>>().join(", ");
+    let what = match dims.len() {
+        0 => format!("`sequence` is a length in tokens, and the data of `{}` has none", model.text),
+        n => format!("`sequence` is one length, and the data of `{}` has {n}: {list}", model.text),
+    };
+    let d = Diagnostic::new(Code::ArgumentWrong, what, span, "one length");
+    let d = dims.iter().fold(d, |d, dim| d.label(dim.span, "counts tokens"));
+    if dims.is_empty() {
+        return d;
+    }
+    let each = dims.iter().map(|d| format!("{} = {tokens} tok", d.text)).collect::<Vec<_>>().join(", ");
+    d.help("say each in `dims`").fix(
+        format!("write `dims {{ {each} }}`"),
+        span,
+        format!("dims {{ {each} }}"),
+        Applicability::Unsure,
+    )
+}
+
+/// A dimension whose length `sequence` and `dims` both give.
+pub(super) fn length_twice(dim: &str, sequence: Span, dims: Span) -> Diagnostic {
+    let message = format!("the length of `{dim}` is given twice");
+    Diagnostic::new(Code::FieldTwice, message, dims, "given again here")
+        .label(sequence, "first given here")
+        .help("keep one of the two")
+}
+
 pub(super) fn ragged_length(
     def: &ast::DimDef,
     found: i64,
@@ -309,14 +338,22 @@ pub(super) fn dims_mismatch(
     }
 }
 
-pub(super) fn product_unnamed(span: Span) -> Diagnostic {
+/// A product without a target, perhaps inside the arguments of an operator or block.
+pub(super) fn product_unnamed(argument_of: Option<&str>, span: Span) -> Diagnostic {
+    let what = argument_of.map_or_else(|| "nothing implies".into(), |of| format!("`{of}` does not imply"));
     Diagnostic::new(
         Code::ProductUnnamed,
-        "the dimensions of this product are not implied here",
+        format!("{what} the dimensions of this product"),
         span,
         "no target says which dimensions are kept",
     )
     .help("name it first, with its dimensions: `u[B, S, F] = h @ w`")
+}
+
+/// Offers to give a product the name `name`: `line` goes before the statement it stands in.
+pub(super) fn offer_name(d: Diagnostic, name: &str, line: String, statement: Span, product: Span) -> Diagnostic {
+    let before = Span { end: statement.start, ..statement };
+    d.edits(format!("call it `{name}`"), vec![(before, line), (product, name.to_string())])
 }
 
 /// A variable that leaves an iteration of a repeat with other dimensions than it entered the first.
@@ -471,26 +508,30 @@ pub(super) fn loss_missing(model: &Name, span: Span) -> Diagnostic {
         .help("end the model with `loss = cross_entropy(logits, over = V)`")
 }
 
-pub(super) fn value_unknown(name: &str, span: Span, known: &[String]) -> Diagnostic {
+/// `free`: those of `known` that the item does not name already.
+pub(super) fn value_unknown(name: &str, span: Span, known: &[String], free: &[&str]) -> Diagnostic {
     let message = format!("no value `{name}` is computed here");
+    let list = known.iter().take(10).map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ");
     let d = Diagnostic::new(Code::NothingSelected, message, span, "matches nothing");
-    match nearest(name, known.iter().map(String::as_str)) {
-        Some(near) => d.help(format!("`{near}` exists")),
-        None => d.note(format!(
-            "its values are {}",
-            known.iter().take(10).map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", ")
-        )),
+    let d = if known.is_empty() { d } else { d.note(format!("its values are {list}")) };
+    // `values` of `[q, k, v]`: the only one left that begins like it.
+    let begins: Vec<&str> = free.iter().copied().filter(|k| name.starts_with(k) || k.starts_with(name)).collect();
+    let begins = begins.first().copied().filter(|_| begins.len() == 1);
+    match nearest(name, free.iter().copied()).or(begins) {
+        Some(near) => d.offer(near, span),
+        None => d,
     }
 }
 
-pub(super) fn nothing_selected(selector: &str, span: Span, known: &[String]) -> Diagnostic {
+/// A selector that reaches no region, and the one it was meant to be.
+pub(super) fn nothing_selected(selector: &str, span: Span, near: Option<&str>, known: &[String]) -> Diagnostic {
     let d = Diagnostic::new(
         Code::NothingSelected,
         format!("`{selector}` matches nothing in the model"),
         span,
         "matches nothing",
     );
-    match nearest(selector, known.iter().map(String::as_str)) {
+    match near {
         Some(near) => d.offer(near, span),
         None => d.note(format!(
             "its regions are {}",

@@ -1,7 +1,9 @@
 //! A `train` job: everything it is made of, assembled from its fields.
 
 mod fields;
+mod lengths;
 mod machines;
+pub(super) mod paths;
 mod values;
 
 use super::cluster::Cluster;
@@ -274,9 +276,9 @@ pub fn elaborate<'p>(
     }
     eval.choices.settled.clone_from(&settings.chosen);
     eval.choices.named.clone_from(&settings.words);
-    let Fields { values, claims, objective, lets } = fields(&mut eval, &instance, settings)?;
+    let Fields { values, claims, dims, objective, lets } = fields(&mut eval, &instance, settings)?;
     let mut j = Builder { eval, values, settings, name: &name, lets };
-    j.build(id, claims, objective)
+    j.build(id, claims, dims, objective)
 }
 
 struct Builder<'p, 'a, 's> {
@@ -289,7 +291,13 @@ struct Builder<'p, 'a, 's> {
 }
 
 impl<'p> Builder<'p, '_, '_> {
-    fn build(&mut self, id: DeclId, mut claims: Vec<Claim<'p>>, objective: Option<Objective<'p>>) -> Option<Job<'p>> {
+    fn build(
+        &mut self,
+        id: DeclId,
+        mut claims: Vec<Claim<'p>>,
+        dims: Vec<(&'p ast::Name, Field<'p>)>,
+        objective: Option<Objective<'p>>,
+    ) -> Option<Job<'p>> {
         let before = self.eval.sink.error_count();
         for field in ["packing", "epochs", "minibatches", "attention_mask", "balance", "ema", "disturb"] {
             if let Some(f) = self.values.get(field)
@@ -310,27 +318,30 @@ impl<'p> Builder<'p, '_, '_> {
         // Given in place of the batch, which follows from it.
         let derived = fields::DERIVED.iter().find_map(|n| self.values.get(*n).cloned().map(|f| (*n, f)));
         let derived = derived.filter(|_| self.field_place("batch").is_none());
-        let batch = self.count("batch", Base::Seq, derived.as_ref().map(|_| 1), None, &mut parameters);
-        let sequence = self.count("sequence", Base::Tok, None, None, &mut parameters);
-        let divisors = batch.map(|b| Domain::counts(self.divisors_of(b), &Unit::base(Base::Seq)));
-        let micro_batch = self.count("micro_batch", Base::Seq, Some(1), divisors, &mut parameters);
+        let (seq, before_batch) = (Unit::base(Base::Seq), derived.as_ref().map(|_| 1));
+        let batch = self.count("batch", &seq, before_batch, None, &mut parameters);
+        let lengths = model.as_ref().and_then(|(m, _)| self.lengths(m, dims, &mut parameters));
+        let divisors = batch.map(|b| Domain::counts(self.divisors_of(b), &seq));
+        let micro_batch = self.count("micro_batch", &seq, Some(1), divisors, &mut parameters);
         let (cluster, (model, model_span), (layout, _)) = (cluster?, model?, layout?);
         self.one_kind(&cluster, &claims)?;
-        let evaluated =
+        let mut evaluated =
             layout::evaluate(&mut self.eval, &layout, &cluster, self.settings, &mut parameters, &mut duties)?;
-        let (batch, sequence, micro_batch) = (batch?, sequence?, micro_batch?);
+        let (batch, lengths, micro_batch) = (batch?, lengths?, micro_batch?);
         self.check_settings(&parameters)?;
-        let counts = [batch, sequence, micro_batch];
+        let counts = [batch, lengths.sequence, micro_batch];
         let seen = values::names((&evaluated.name, &evaluated.layout), &parameters, counts, self.name.span);
         let length = self.length(seen);
         let (precision, optimizer, cost) = (precision?, optimizer?, cost?);
         super::numerics::computable(&mut self.eval, &precision.0, &cluster.device, precision.1)?;
         let numerics = Numerics::new(&mut self.eval, &precision.0, &optimizer.0, precision.1)?;
 
+        if let Some(span) = lengths.several {
+            evaluated.layout.later.push(("lengths of several dimensions".into(), span));
+        }
         let input = model::data_dims(&model);
         let batch_name = input.iter().find(|(_, d)| *d == DataDim::Batch).map(|(n, _)| n.clone());
         let batch_axes = batch_name.as_ref().map(|n| sharding_axes(&evaluated.layout, n)).unwrap_or_default();
-        let mut evaluated = evaluated;
         let other = self.settings.items.contains(&AddedItem::OneForwardOneBackward);
         if let (true, Some(pipeline)) = (other, &mut evaluated.pipeline)
             && let Some(id) = self.eval.program.std_entry("one_f_one_b")
@@ -354,7 +365,8 @@ impl<'p> Builder<'p, '_, '_> {
         let batch_span = self.values.get("batch").map_or(self.name.span, |f| f.span);
         duties.push(Duty { cond, kind: DutyKind::Batch, span: batch_span });
 
-        let (named, rest) = (IndexMap::new(), None);
+        let sequence = lengths.sequence;
+        let (named, rest) = (lengths.named, None);
         let extents = model::Extents { batch: microbatch_all, sequence: Some(sequence), named, rest };
         let pads = evaluated.layout.pads.clone();
         let ops = model::elaborate(&mut self.eval, &model, model_span, &extents, &pads)?;
@@ -373,7 +385,7 @@ impl<'p> Builder<'p, '_, '_> {
             item.axis = axis;
         }
         self.check_selectors(&evaluated.scopes, &ops);
-        self.check_named_values(&evaluated.layout, &ops);
+        self.check_named(&evaluated.named, &ops);
         for c in std::mem::take(&mut self.eval.conditions) {
             let kind = match c.what {
                 Demand::Division(a, b) => DutyKind::Division { a, b },
@@ -458,53 +470,36 @@ impl<'p> Builder<'p, '_, '_> {
         Some(())
     }
 
-    /// Each `in` reaches something.
+    /// Each selector reaches something.
     fn check_selectors(&mut self, scopes: &[(Scope, Span)], ops: &OpGraph) {
         let mut told: Vec<Span> = Vec::new();
         for (scope, span) in scopes {
-            if told.contains(span) {
-                continue;
-            }
-            if !scope.is_everywhere() && !ops.regions.iter().any(|r| scope.depth(&r.path).is_some()) {
-                let text = scope.text();
-                let mut known: Vec<_> =
-                    (1..ops.regions.len() as u32).map(|i| ops.selector_path(crate::graph::RegionId(i))).collect();
-                known.dedup();
-                self.eval.sink.error(errors::nothing_selected(&text, *span, &known));
+            if !told.contains(span)
+                && let Some(error) = paths::missed(scope, *span, ops)
+            {
+                self.eval.sink.error(error);
                 told.push(*span);
             }
         }
     }
 
-    /// Each value named to be recomputed or stored exists where it is named, and so does each kind of operation.
-    fn check_named_values(&mut self, layout: &Layout, ops: &OpGraph) {
+    /// Each value and each kind of operation that a layout names exists where it is named.
+    fn check_named(&mut self, named: &[layout::Named], ops: &OpGraph) {
         let path = |region: crate::graph::RegionId| &ops.regions[region.0 as usize].path;
-        let mut wanted: Vec<(&Scope, &str, Span)> = Vec::new();
-        for r in &layout.recompute {
-            match &r.what {
-                RecomputeWhat::Values(names) => wanted.extend(names.iter().map(|n| (&r.scope, n.as_str(), r.span))),
-                RecomputeWhat::Except(kinds) => {
-                    let there = ops.ops().filter(|(_, op)| r.scope.depth(path(op.region)).is_some());
-                    let mut known: Vec<_> = there.map(|(_, op)| language_name(&op.kind)).collect();
-                    known.sort_unstable();
-                    known.dedup();
-                    for kind in kinds.iter().filter(|k| !known.contains(&k.kind)) {
-                        self.eval.sink.error(errors::value_unknown(&kind.kind, r.span, &known));
-                    }
-                }
-                RecomputeWhat::None | RecomputeWhat::All | RecomputeWhat::Every(_) => {}
-            }
-        }
-        let stored = layout.stores.iter().filter(|s| s.class == Class::Param);
-        wanted.extend(stored.filter_map(|s| Some((&s.scope, s.tensor.as_deref()?, s.span))));
-        for (scope, name, span) in wanted {
-            let there = |v: &&crate::graph::Value| scope.depth(path(v.region)).is_some();
-            let mut known: Vec<_> = ops.values.iter().filter(there).map(|v| v.name.clone()).collect();
-            known.retain(|n| !n.is_empty());
+        for n in named {
+            let here = |region| n.scope.depth(path(region)).is_some();
+            let mut known: Vec<String> = if n.operation {
+                ops.ops().filter(|(_, op)| here(op.region)).map(|(_, op)| language_name(&op.kind)).collect()
+            } else {
+                ops.values.iter().filter(|v| here(v.region) && !v.name.is_empty()).map(|v| v.name.clone()).collect()
+            };
             known.sort_unstable();
             known.dedup();
-            if !known.iter().any(|k| k == name) {
-                self.eval.sink.error(errors::value_unknown(name, span, &known));
+            if !known.contains(&n.name) {
+                // Of several that are named together each is meant once.
+                let taken = |k: &String| named.iter().any(|o| o.name == *k && o.scope == n.scope);
+                let free: Vec<&str> = known.iter().filter(|k| !taken(k)).map(String::as_str).collect();
+                self.eval.sink.error(errors::value_unknown(&n.name, n.span, &known, &free));
             }
         }
     }

@@ -61,8 +61,23 @@ pub(super) struct Evaluated<'p> {
     /// The layout's own `require`s.
     pub(super) requires: Vec<(&'p ast::Item, Rc<Env<'p>>)>,
     pub(super) name: String,
-    /// The scopes items stand in, each with its selectors' place.
+    /// What items select, each with its place.
     pub(super) scopes: Vec<(Scope, Span)>,
+    /// Values and kinds of operations that items name.
+    pub(super) named: Vec<Named>,
+}
+
+/// Something a layout names that the model has to have.
+#[derive(Debug)]
+pub(super) struct Named {
+    /// Where the item holds.
+    pub(super) scope: Scope,
+    /// Its name.
+    pub(super) name: String,
+    /// Whether it is a kind of operation, not a value.
+    pub(super) operation: bool,
+    /// Where it is named.
+    pub(super) span: Span,
 }
 
 /// Two readings of the same ranks whose strides have to divide one another.
@@ -94,6 +109,7 @@ struct Builder<'p, 'e, 's, 'j> {
     folded: u16,
     devices: i64,
     scopes: Vec<(Scope, Span)>,
+    named: Vec<Named>,
     /// Regions an `overlap` hides behind.
     overlap_regions: Vec<(Selector, Span)>,
     /// Where arguments of the layout are given.
@@ -133,6 +149,7 @@ pub(super) fn evaluate<'p>(
         folded: 0,
         devices: cluster.devices,
         scopes: Vec::new(),
+        named: Vec::new(),
         overlap_regions: Vec::new(),
         given: instance.args.iter().map(|(name, (_, span))| (name.clone(), *span)).collect(),
         library,
@@ -166,10 +183,10 @@ pub(super) fn evaluate<'p>(
     if !b.check_pipeline_axis() {
         return None;
     }
-    let (layout, mut scopes) = (b.layout, b.scopes);
+    let (layout, mut scopes, named) = (b.layout, b.scopes, b.named);
     let regions = b.overlap_regions.into_iter();
     scopes.extend(regions.map(|(selector, span)| (Scope { nested: vec![vec![selector]] }, span)));
-    Some(Evaluated { layout, pipeline, requires, name: decl.name.text.to_string(), scopes })
+    Some(Evaluated { layout, pipeline, requires, name: decl.name.text.to_string(), scopes, named })
 }
 
 impl<'p> Builder<'p, '_, '_, '_> {
@@ -411,8 +428,13 @@ impl<'p> Builder<'p, '_, '_, '_> {
             nested.push(list);
         }
         let scope = Scope { nested };
-        if let Some(selector) = flat.scopes.last().and_then(|s| s.first()) {
-            self.scopes.push((scope.clone(), selector.span));
+        // Each selector of the innermost `in` has to reach something.
+        if let (Some((innermost, outer)), Some(written)) = (scope.nested.split_last(), flat.scopes.last()) {
+            for (selector, written) in innermost.iter().zip(*written) {
+                let mut nested = outer.to_vec();
+                nested.push(vec![selector.clone()]);
+                self.scopes.push((Scope { nested }, written.span));
+            }
         }
         Some(scope)
     }
@@ -456,7 +478,7 @@ fn nearest(list: &[i64], v: i128) -> Vec<i64> {
 }
 
 /// A selector as the layout holds it.
-fn selector(eval: &mut Evaluator<'_, '_>, s: &ast::Selector) -> Option<Selector> {
+pub(super) fn selector(eval: &mut Evaluator<'_, '_>, s: &ast::Selector) -> Option<Selector> {
     let mut parts = Vec::new();
     for p in &s.parts {
         match p {

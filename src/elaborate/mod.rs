@@ -12,6 +12,7 @@ mod layout;
 mod model;
 mod numerics;
 mod operators;
+mod selected;
 
 pub use alone::alone;
 pub use cluster::{Cluster, Devices, Level, Site, Topology};
@@ -19,3 +20,4 @@ pub use job::{AddedItem, Claim, ClaimKind, Duty, DutyKind, Job, Length, Objectiv
 pub use layout::{PipelineItem, Split, Strides};
 pub use model::library_model;
 pub use numerics::{Dtype, Numerics};
+pub use selected::selectors;

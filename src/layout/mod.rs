@@ -51,6 +51,8 @@ pub struct Rule {
     pub axes: Vec<NameId>,
     /// What it does.
     pub action: Action,
+    /// Whether ranks may take shares that differ.
+    pub unequal: bool,
     /// The item.
     pub span: Span,
 }

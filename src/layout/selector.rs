@@ -54,6 +54,48 @@ impl Selector {
 }
 
 impl Selector {
+    /// The selector this one was meant to be, of those that differ in one part and match one of `paths`: a `*` left
+    /// out after a repeat, `**` left out in front, a name misspelt.
+    pub fn nearest(&self, paths: &[&[PathPart]]) -> Option<Self> {
+        let reaches = |s: &Self| paths.iter().any(|p| s.depth(p).is_some());
+        let inserted = |at: usize, part: SelectorPart| {
+            let mut parts = self.parts.clone();
+            parts.insert(at, part);
+            Self { parts }
+        };
+        let missing = (1..=self.parts.len()).map(|at| inserted(at, SelectorPart::One));
+        let missing = missing.chain([inserted(0, SelectorPart::Any)]).find(reaches);
+        if missing.is_some() {
+            return missing;
+        }
+        let mut names: Vec<&str> = Vec::new();
+        for part in paths.iter().copied().flatten() {
+            if let PathPart::Name(name) = part
+                && !names.contains(&name.as_str())
+            {
+                names.push(name);
+            }
+        }
+        self.parts.iter().enumerate().find_map(|(at, part)| {
+            let SelectorPart::Name(written) = part else { return None };
+            let with = |name: &str| {
+                let mut parts = self.parts.clone();
+                parts[at] = SelectorPart::Name(name.to_owned());
+                Self { parts }
+            };
+            let fitting: Vec<&str> = names.iter().copied().filter(|n| reaches(&with(n))).collect();
+            let meant = match &fitting[..] {
+                [only] => Some(*only),
+                several => several.iter().copied().find(|n| shortens(written, n)).or_else(|| {
+                    let limit = (written.len() / 3).max(1);
+                    let far = |n: &&str| strsim::damerau_levenshtein(written, n);
+                    several.iter().copied().min_by_key(far).filter(|n| far(n) <= limit)
+                }),
+            };
+            meant.map(with)
+        })
+    }
+
     /// As a user writes it.
     pub fn text(&self) -> String {
         let part = |p: &SelectorPart| match p {
@@ -63,6 +105,12 @@ impl Selector {
         };
         self.parts.iter().map(part).collect::<Vec<_>>().join(".")
     }
+}
+
+/// Whether `short` leaves letters of `long` out: `attn` of `attention`.
+fn shortens(short: &str, long: &str) -> bool {
+    let mut letters = long.chars();
+    short.len() >= 2 && short.starts_with(|c| long.starts_with(c)) && short.chars().all(|c| letters.any(|l| l == c))
 }
 
 fn matches(parts: &[SelectorPart], path: &[PathPart]) -> bool {
@@ -134,6 +182,20 @@ mod tests {
         assert_eq!(selector("decoder.*").depth(&layer), Some(2));
         assert_eq!(selector("**.mlp").depth(&layer), Some(3));
         assert_eq!(selector("decoder.mlp").depth(&layer), None);
+    }
+
+    #[test]
+    fn the_nearest_selector_differs_in_one_part() {
+        let paths: Vec<_> = ["embed", "decoder.#.attention.core", "decoder.#.moe.experts", "head"].map(path).into();
+        let paths: Vec<&[PathPart]> = paths.iter().map(Vec::as_slice).collect();
+        let near = |text: &str| selector(text).nearest(&paths).map(|s| s.text());
+        assert_eq!(near("decoder.attention.core").as_deref(), Some("decoder.*.attention.core"));
+        assert_eq!(near("attention.core").as_deref(), Some("**.attention.core"));
+        assert_eq!(near("**.mlp.experts").as_deref(), Some("**.moe.experts"));
+        assert_eq!(near("decoder.*.attn").as_deref(), Some("decoder.*.attention"));
+        assert_eq!(near("**.expert").as_deref(), Some("**.experts"));
+        assert_eq!(near("encoder.*").as_deref(), Some("decoder.*"));
+        assert_eq!(near("a.b.c"), None);
     }
 
     #[test]

@@ -3,22 +3,6 @@
 use crate::diagnostics::{Applicability, Code, Diagnostic};
 use crate::source::Span;
 
-/// A rule none of whose dimensions exist.
-pub(super) fn rule_idle(rule: Span, dims: &[String], known: &[&str]) -> Diagnostic {
-    let meant = dims.iter().find_map(|d| known.iter().find(|k| k.eq_ignore_ascii_case(d)));
-    let list = dims.iter().map(|d| format!("`{d}`")).collect::<Vec<_>>().join(", ");
-    let d = Diagnostic::new(
-        Code::RuleIdle,
-        format!("this rule matches nothing: the model has no dimension {list}"),
-        rule,
-        "shards nothing",
-    );
-    match meant {
-        Some(name) => d.help(format!("`{name}` exists")),
-        None => d,
-    }
-}
-
 /// What [`shard_conflict`] tells.
 pub(super) struct Conflict {
     /// The parameter, described.

@@ -15,17 +15,8 @@ pub(super) struct Ruled {
     pub(super) reasons: IndexMap<(DimId, AxisId), Span>,
 }
 
-/// Places every value of `graph`; a rule that speaks of no dimension of the model is warned about.
+/// Places every value of `graph`.
 pub(super) fn place(graph: &OpGraph, layout: &Layout, sink: &mut Sink) -> Ruled {
-    for rule in &layout.rules {
-        if let Action::Shard { dims, otherwise, .. } = &rule.action {
-            let known = |name: &String| graph.dims.iter().any(|d| d.name == *name);
-            if !dims.iter().chain(otherwise).any(known) {
-                let names: Vec<_> = graph.dims.iter().map(|d| d.name.as_str()).collect();
-                sink.warn(errors::rule_idle(rule.span, dims, &names));
-            }
-        }
-    }
     let mut told = Vec::new();
     let mut ruled = Ruled::default();
     for value in &graph.values {

@@ -123,6 +123,16 @@ impl Sources {
         self.file(span.file).text.get(span.start as usize..span.end as usize).unwrap_or("")
     }
 
+    /// `span` with its indentation and line break, where nothing else stands on its lines: what to take out to remove it.
+    pub fn whole_lines(&self, span: Span) -> Span {
+        let text = &self.file(span.file).text;
+        let (start, end) = (span.start as usize, span.end as usize);
+        let first = text.get(..start).and_then(|t| t.rfind('\n')).map_or(0, |i| i + 1);
+        let last = text.get(end..).and_then(|t| t.find('\n')).map_or(text.len(), |i| end + i + 1);
+        let blank = |a, b| text.get(a..b).is_some_and(|t: &str| t.trim().is_empty());
+        if blank(first, start) && blank(end, last) { Span::new(span.file, first, last) } else { span }
+    }
+
     /// Line and column of the start of `span`, both from 1, columns in characters.
     pub fn line_col(&self, span: Span) -> (usize, usize) {
         let file = self.file(span.file);

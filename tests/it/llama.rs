@@ -208,7 +208,13 @@ impl Setup {
         let classes = vec![Class::Param, Class::Act, Class::Kv];
         let action = Action::Shard { dims: list(dims), classes, otherwise: list(otherwise) };
         let at = span(100 + self.layout.rules.len() as u32);
-        self.layout.rules.push(Rule { scope: Scope::default(), axes: self.names(over), action, span: at });
+        self.layout.rules.push(Rule {
+            scope: Scope::default(),
+            axes: self.names(over),
+            action,
+            unequal: false,
+            span: at,
+        });
         self
     }
 

@@ -471,7 +471,7 @@ fn an_inner_scope_decides_first() {
     let parts = vec![SelectorPart::Any, SelectorPart::Name("attention".into())];
     let scope = Scope { nested: vec![vec![Selector { parts }]] };
     let axes = s.names("tp");
-    s.layout.rules.push(Rule { scope, axes, action: Action::Replicate { classes }, span: span(150) });
+    s.layout.rules.push(Rule { scope, axes, action: Action::Replicate { classes }, unequal: false, span: span(150) });
     let sharded = s.sharded();
     let layer = &sharded.units[DECODER];
     // x enters split, the attention wants it whole, twice in regions of its own; the MLP keeps it split and is as ever.

@@ -24,6 +24,56 @@ pub(super) fn idle(job: &Job<'_>, graph: &expr::Graph, sink: &mut Sink) {
     }
 }
 
+/// Warns where devices of several kinds get equal shares of the batch: the fast ones wait for the slow.
+pub(super) fn unlike(job: &Job<'_>, graph: &expr::Graph, sources: &Sources, sink: &mut Sink) {
+    let changes = job.cluster.kind_changes();
+    let read = |id: expr::Id| graph.eval(&job.point, &[id])[0] as i64;
+    // A group along the axes of the batch has unlike devices if the kind changes inside the outermost of these that a
+    // change falls into; a change between two instances of another axis keeps each group alike.
+    let crosses = |change: &i64| {
+        let mut at = *change;
+        for (id, axis) in job.layout.axis_ids().zip(&job.layout.axes) {
+            let (size, stride) = (read(axis.size), read(axis.stride).max(1));
+            if size > 1 && job.batch_axes.contains(&id) {
+                return true;
+            }
+            at %= stride;
+            if at == 0 {
+                return false;
+            }
+        }
+        false
+    };
+    if !changes.iter().any(crosses) {
+        return;
+    }
+    let Some(batch) = job.ops.dims.iter().find(|d| d.data == Some(DataDim::Batch)) else { return };
+    let rule = job.layout.rules.iter().find(|r| {
+        let split = matches!(&r.action, Action::Shard { dims, .. } if dims.contains(&batch.name));
+        split && job.layout.fine(&r.axes).iter().any(|a| job.batch_axes.contains(a))
+    });
+    if let Some(rule) = rule.filter(|r| !r.unequal) {
+        let (text, std) = (sources.snippet(rule.span), sources.file(rule.span.file).std);
+        let place = if std { job.places.get("layout").copied().unwrap_or(job.span) } else { rule.span };
+        let open = !std && !text.contains('{');
+        sink.warn(errors::equal_shares(&job.cluster.kind_names(), place, open));
+    }
+}
+
+/// Warns of each rule that speaks of no dimension of the model. What a layout of the library says of other models is not
+/// the user's to edit.
+pub(super) fn idle_rules(job: &Job<'_>, sources: &Sources, sink: &mut Sink) {
+    for rule in &job.layout.rules {
+        let Action::Shard { dims, otherwise, .. } = &rule.action else { continue };
+        let known = |name: &String| job.ops.dims.iter().any(|d| d.name == *name);
+        if !dims.iter().chain(otherwise).any(known) && !sources.file(rule.span.file).std {
+            let names: Vec<_> = job.ops.dims.iter().map(|d| d.name.as_str()).collect();
+            let line = sources.whole_lines(rule.span);
+            sink.warn(errors::rule_idle(rule.span, line, dims, &names, &job.model_name));
+        }
+    }
+}
+
 /// An item that would give the idle axis `name` work, and the mesh: a pipeline where there is none and the name says
 /// so, the batch where nothing splits it.
 fn use_of(job: &Job<'_>, name: &str) -> Option<(String, Span)> {

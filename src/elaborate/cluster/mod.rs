@@ -7,6 +7,7 @@
 mod chain;
 mod devices;
 mod errors;
+mod kinds;
 mod select;
 mod topology;
 mod tree;

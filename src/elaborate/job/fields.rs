@@ -5,7 +5,7 @@ use super::{Claim, ClaimKind, Objective, Settings};
 use crate::eval::{Env, Evaluator, Given, Hole, Instance, Value, Wanted, lets_in_order, type_wanted};
 use crate::hir::schema;
 use crate::source::Span;
-use crate::syntax::ast::{self, Body, Expr, ItemKind, Kind};
+use crate::syntax::ast::{self, Body, Expr, ItemKind, Kind, Name};
 use indexmap::IndexMap;
 use smol_str::SmolStr;
 use std::rc::Rc;
@@ -19,6 +19,8 @@ pub(super) struct Fields<'p> {
     pub(super) values: IndexMap<SmolStr, Field<'p>>,
     /// Requirements and expectations.
     pub(super) claims: Vec<Claim<'p>>,
+    /// Lengths of dimensions of the data: `dims { S = 512 tok }`.
+    pub(super) dims: Vec<(&'p Name, Field<'p>)>,
     /// What the search is after, the last that was given.
     pub(super) objective: Option<Objective<'p>>,
     /// Names of the job's `let`s.
@@ -51,6 +53,7 @@ pub(super) fn fields<'p>(
     let mut vars: Vec<(SmolStr, Value<'p>)> = Vec::new();
     let mut values = IndexMap::new();
     let mut objective = None;
+    let mut dims: Vec<(&'p Name, Field<'p>)> = Vec::new();
     let mut claims: Vec<Claim<'p>> = Vec::new();
     let mut ok = true;
     let known: Vec<_> = schema::fields(Kind::Train).iter().map(|f| f.name.to_string()).collect();
@@ -108,9 +111,14 @@ pub(super) fn fields<'p>(
                     eval.sink.error(errors::not_supported("a layout written inside a job", head.span));
                     ok = false;
                 }
-                ItemKind::Dims(_) => {
-                    eval.sink.error(errors::not_supported("`dims` of a job", item.span));
-                    ok = false;
+                ItemKind::Dims(defs) => {
+                    for def in defs {
+                        // A length given again by a `with` takes the place of the old one.
+                        dims.retain(|(n, _)| n.text != def.name.text);
+                        let field =
+                            Field { expr: &def.extent, env: Rc::clone(&env), span: def.extent.span, open: false };
+                        dims.push((&def.name, field));
+                    }
                 }
                 ItemKind::In { .. } => {
                     eval.sink.error(errors::not_supported("fields for part of the model", item.span));
@@ -125,7 +133,7 @@ pub(super) fn fields<'p>(
         }
     }
     let lets = vars.into_iter().map(|(name, _)| name).collect();
-    ok.then_some(Fields { values, claims, objective, lets })
+    ok.then_some(Fields { values, claims, dims, objective, lets })
 }
 
 /// Whether a field says what holds anyway.

@@ -105,12 +105,11 @@ impl<'p> Builder<'p, '_, '_> {
     pub(super) fn count(
         &mut self,
         field: &str,
-        base: Base,
+        unit: &Unit,
         default: Option<i64>,
         open: Option<Domain<'p>>,
         parameters: &mut Vec<Parameter>,
     ) -> Option<expr::Id> {
-        let unit = Unit::base(base);
         let (value, span) = match (self.settings.number(field), self.field_place(field)) {
             (Some(n), place) => (i128::from(n), place.unwrap_or(self.name.span)),
             (None, Some(span)) => {
@@ -122,7 +121,7 @@ impl<'p> Builder<'p, '_, '_> {
                     self.eval.sink.error(errors::not_supported(&format!("lengths that vary as `{field}`"), span));
                     return None;
                 }
-                match self.eval.require(value, &Wanted::Quantity(unit), &format!("`{field}`"), span) {
+                match self.eval.require(value, &Wanted::Quantity(unit.clone()), &format!("`{field}`"), span) {
                     Value::Num(Quantity { num: Num::Int(v), .. }) => (v, span),
                     Value::Num(Quantity { num: Num::Sym(id), .. }) if self.eval.graph.kind(id) == expr::Kind::Int => {
                         return self.chosen(field, id, span, parameters);

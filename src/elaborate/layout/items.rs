@@ -168,6 +168,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
         otherwise: &[Name],
         block: Option<&'p Block>,
     ) -> Option<()> {
+        let mut unequal = false;
         for (name, (e, at)) in block.map(fields_of).unwrap_or_default() {
             match name.as_str() {
                 "pad" => {
@@ -176,7 +177,10 @@ impl<'p> Builder<'p, '_, '_, '_> {
                     }
                 }
                 "share" | "placement" if word(e).is_some_and(|w| w == "none" || w == "equal") => {}
-                _ => self.later(&format!("`{name}` of a `shard`"), at),
+                _ => {
+                    unequal |= matches!(name.as_str(), "share" | "placement");
+                    self.later(&format!("`{name}` of a `shard`"), at);
+                }
             }
         }
         let classes = self.classes(classes, &[Class::Param, Class::Act, Class::Kv])?;
@@ -192,7 +196,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
         let axes = self.rule_axes(flat, axes)?;
         let text = |names: &[Name]| names.iter().map(|n| n.text.to_string()).collect();
         let action = Action::Shard { dims: text(dims), classes, otherwise: text(otherwise) };
-        self.layout.rules.push(Rule { scope, axes, action, span: flat.item.span });
+        self.layout.rules.push(Rule { scope, axes, action, unequal, span: flat.item.span });
         Some(())
     }
 
@@ -200,7 +204,8 @@ impl<'p> Builder<'p, '_, '_, '_> {
         let scope = self.scope(flat)?;
         let classes = self.classes(classes, &[Class::Param, Class::Act, Class::Kv])?;
         let axes = self.rule_axes(flat, axes)?;
-        self.layout.rules.push(Rule { scope, axes, action: Action::Replicate { classes }, span: flat.item.span });
+        let action = Action::Replicate { classes };
+        self.layout.rules.push(Rule { scope, axes, action, unequal: false, span: flat.item.span });
         Some(())
     }
 

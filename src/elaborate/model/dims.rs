@@ -43,7 +43,7 @@ pub(in crate::elaborate) fn data_dims(model: &Instance<'_>) -> Vec<(String, Data
 }
 
 /// Where each data dimension of a model is declared: the first input that gives it a unit.
-pub(super) fn data_refs(block: &Block) -> IndexMap<SmolStr, &DimRef> {
+pub(in crate::elaborate) fn data_refs(block: &Block) -> IndexMap<SmolStr, &DimRef> {
     let mut out = IndexMap::new();
     for item in &block.items {
         if let ItemKind::Input { dims, .. } = &item.kind {

@@ -5,7 +5,7 @@ mod dims;
 mod repeat;
 mod statement;
 
-pub(super) use dims::{Extents, data_dims, volume};
+pub(super) use dims::{Extents, data_dims, data_refs, volume};
 
 use super::errors;
 use super::operators;
@@ -37,6 +37,15 @@ impl<'p> Scope<'p> {
     }
 }
 
+/// Where a tensor expression stands.
+#[derive(Copy, Clone, Default)]
+pub(super) struct Standing<'p> {
+    /// The statement it is part of.
+    pub(super) statement: Option<Span>,
+    /// The operator or block it is an argument of.
+    pub(super) argument_of: Option<&'p str>,
+}
+
 /// Elaborates a model.
 pub(super) struct Builder<'p, 'e, 's> {
     pub(super) eval: &'e mut Evaluator<'p, 's>,
@@ -55,6 +64,8 @@ pub(super) struct Builder<'p, 'e, 's> {
     span: Span,
     /// Where to point for what a block of the library does: the user's call of it.
     pub(super) call_site: Option<Span>,
+    /// Where the expression at hand stands.
+    pub(super) standing: Standing<'p>,
     /// The names in the brackets left of the statement's `=`, for what makes a dimension.
     pub(super) announced: Vec<&'p Name>,
     /// Whether an iteration of a repeat is being run.
@@ -197,6 +208,7 @@ impl<'p, 'e, 's> Builder<'p, 'e, 's> {
             data: IndexMap::new(),
             span,
             call_site: None,
+            standing: Standing::default(),
             announced: Vec::new(),
             repeated: false,
             in_unit: false,
@@ -248,9 +260,9 @@ impl<'p> Builder<'p, '_, '_> {
                         return None;
                     }
                 }
-                ItemKind::Assign { target, value } => self.assign(target, value)?,
+                ItemKind::Assign { target, value } => self.standing_in(item.span, |b| b.assign(target, value))?,
                 ItemKind::Return(e) => {
-                    let value = self.returned(e)?;
+                    let value = self.standing_in(item.span, |b| b.returned(e))?;
                     return Some(Some((value, e.span)));
                 }
                 ItemKind::Error => return None,
@@ -261,6 +273,15 @@ impl<'p> Builder<'p, '_, '_> {
             }
         }
         Some(None)
+    }
+
+    /// Runs a statement.
+    fn standing_in<R>(&mut self, statement: Span, run: impl FnOnce(&mut Self) -> R) -> R {
+        let here = Standing { statement: Some(statement), argument_of: None };
+        let outer = std::mem::replace(&mut self.standing, here);
+        let out = run(self);
+        self.standing = outer;
+        out
     }
 
     /// A condition over what is known of the model.

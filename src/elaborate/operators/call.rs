@@ -7,7 +7,7 @@ use super::{attention, custom, experts, fixed, shape};
 use crate::graph::{DimId, ValueId};
 use crate::hir::Binding;
 use crate::hir::schema::OPERATORS;
-use crate::syntax::ast::{Arg, Expr, ExprKind, Kind};
+use crate::syntax::ast::{Arg, Expr, ExprKind, Kind, Name};
 
 pub(super) fn call<'p>(
     b: &mut Builder<'p, '_, '_>,
@@ -21,6 +21,20 @@ pub(super) fn call<'p>(
         return None;
     };
     let name = &path[path.len() - 1];
+    let outer = b.standing.argument_of.replace(&name.text);
+    let out = called(b, f, name, args, target, e);
+    b.standing.argument_of = outer;
+    out
+}
+
+fn called<'p>(
+    b: &mut Builder<'p, '_, '_>,
+    f: &'p Expr,
+    name: &'p Name,
+    args: &'p [Arg],
+    target: Option<&[DimId]>,
+    e: &'p Expr,
+) -> Option<ValueId> {
     let module = b.scope.env.module;
     if let Some(Binding::Decl(id)) = b.eval.program.lookup(module, &name.text)
         && let crate::hir::Entry::Decl(decl) = b.eval.program.entry(id)

@@ -76,7 +76,7 @@ pub(super) fn conv<'p>(b: &mut Builder<'p, '_, '_>, args: &Arguments<'p>, target
     args.shape(b, 2..=2, None)?;
     let Some(target) = target else {
         let at = b.at(args.span);
-        b.eval.sink.error(errors::product_unnamed(at));
+        b.eval.sink.error(errors::product_unnamed(None, at));
         return None;
     };
     let x = tensors(b, args)?;

@@ -192,12 +192,11 @@ fn contract<'p>(
     span: Span,
     at_operator: Span,
 ) -> Option<ValueId> {
+    let (p, q) = (tensor(b, x, None)?, tensor(b, y, None)?);
     let Some(target) = target else {
-        let at = b.at(span);
-        b.eval.sink.error(errors::product_unnamed(at));
+        unnamed(b, (x, p), (y, q), span);
         return None;
     };
-    let (p, q) = (tensor(b, x, None)?, tensor(b, y, None)?);
     let (pd, qd) = (b.ops.value(p).dims.clone(), b.ops.value(q).dims.clone());
     let contracted: Vec<_> =
         pd.iter().filter(|d| qd.contains(d) && !target.contains(d) && !b.rides(**d)).copied().collect();
@@ -255,6 +254,38 @@ fn contract<'p>(
         return None;
     }
     Some(add(b, OpKind::Contract { contracted }, &[p, q], ordered(dims, Some(target)), span))
+}
+
+/// A product whose target nothing gives: where one side is a weight, what it keeps is clear, and a name is offered.
+fn unnamed(b: &mut Builder<'_, '_, '_>, (x, p): (&Expr, ValueId), (y, q): (&Expr, ValueId), span: Span) {
+    let d = errors::product_unnamed(b.standing.argument_of, b.at(span));
+    let named = match (&x.kind, &y.kind, b.standing.statement) {
+        (ExprKind::Path(left), ExprKind::Param(Some((weight, Some(_)))), Some(statement))
+            if left.len() == 1 && b.call_site.is_none() =>
+        {
+            let (pd, qd) = (&b.ops.value(p).dims, &b.ops.value(q).dims);
+            let kept = pd.iter().filter(|d| !qd.contains(d)).chain(qd.iter().filter(|d| !pd.contains(d)));
+            let kept: Vec<_> = kept.map(|d| b.ops.dim(*d).name.clone()).collect();
+            let free = |name: &&str| {
+                let module = b.scope.env.module;
+                !name.is_empty()
+                    && !crate::syntax::is_reserved(name)
+                    && !b.scope.tensors.contains_key(*name)
+                    && b.scope.env.find(name).is_none()
+                    && b.eval.program.lookup(module, name).is_none()
+            };
+            let own = weight.text.strip_prefix("w_").or_else(|| weight.text.strip_prefix('w')).unwrap_or_default();
+            let name = [own, "y", "u", "z"].into_iter().find(free);
+            let whole = kept.len() < pd.len() + qd.len();
+            let text = format!("{} @ param {}[{}]", left[0].text, weight.text, b.dims_text(q));
+            name.filter(|_| whole).map(|name| (name, format!("{name}[{}] = {text}, ", kept.join(", ")), statement))
+        }
+        _ => None,
+    };
+    b.eval.sink.error(match named {
+        Some((name, line, statement)) => errors::offer_name(d, name, line, statement, span),
+        None => d,
+    });
 }
 
 fn elementwise<'p>(

@@ -363,7 +363,13 @@ impl Translator {
                 dims.clone_from(&otherwise);
             }
             let action = Action::Shard { dims, classes: vec![Class::Param, Class::Act], otherwise };
-            rules.push(Rule { scope: Scope::default(), axes: vec![NameId(at as u16)], action, span: SPAN });
+            rules.push(Rule {
+                scope: Scope::default(),
+                axes: vec![NameId(at as u16)],
+                action,
+                unequal: false,
+                span: SPAN,
+            });
         }
         rules
     }

@@ -1,29 +1,33 @@
 //! `recompute`, `overlap` and `OP over AXES via METHOD`.
 
-use super::super::{Builder, selector};
+use super::super::{Builder, Named, selector};
 use super::{COMMS, is_word, word};
 use crate::elaborate::errors;
 use crate::elaborate::flatten::Flat;
 use crate::eval::{Env, fields_of};
-use crate::layout::{AttentionMethod, AttentionVia, Comm, KeptKind, Overlap, Recompute, RecomputeWhat};
+use crate::layout::{AttentionMethod, AttentionVia, Comm, KeptKind, Overlap, Recompute, RecomputeWhat, Scope};
 use crate::syntax::ast::{self, Arg, AxisRef, Block, Expr, ExprKind, Name, SelectorPart};
 use std::rc::Rc;
 
 impl<'p> Builder<'p, '_, '_, '_> {
     pub(super) fn recompute(&mut self, flat: &Flat<'p>, e: &'p Expr) -> Option<()> {
+        let scope = self.scope(flat)?;
         let what = match &e.kind {
             ExprKind::List(list) => {
                 let names = list.iter().map(|x| word(x).map(ToString::to_string)).collect::<Option<Vec<_>>>();
-                match names {
-                    Some(names) => RecomputeWhat::Values(names),
-                    None => return self.one_of("`recompute`", "a list of value names", e),
+                let Some(names) = names else { return self.one_of("`recompute`", "a list of value names", e) };
+                for (name, x) in names.iter().zip(list) {
+                    self.named.push(Named { scope: scope.clone(), name: name.clone(), operation: false, span: x.span });
                 }
+                RecomputeWhat::Values(names)
             }
             ExprKind::Hole => {
                 self.eval.sink.error(errors::not_supported("choosing what to recompute", e.span));
                 return None;
             }
-            ExprKind::Call(f, args) if is_word(f, "ops") => RecomputeWhat::Except(self.kept_kinds(flat, args, e)?),
+            ExprKind::Call(f, args) if is_word(f, "ops") => {
+                RecomputeWhat::Except(self.kept_kinds(flat, &scope, args, e)?)
+            }
             ExprKind::Call(f, args) if is_word(f, "every") => match &args[..] {
                 [Arg::Positional(n)] => RecomputeWhat::Every(self.count(&flat.env, n, e)?),
                 _ => return self.one_of("`every`", "a number of iterations", e),
@@ -37,13 +41,12 @@ impl<'p> Builder<'p, '_, '_, '_> {
         if matches!(what, RecomputeWhat::Every(n) if n > 1) {
             self.later("recomputing runs of several iterations", e.span);
         }
-        let scope = self.scope(flat)?;
         self.layout.recompute.push(Recompute { scope, what, span: flat.item.span });
         Some(())
     }
 
     /// `keep = [matmul, attention.every(2)]`
-    fn kept_kinds(&mut self, flat: &Flat<'p>, args: &'p [Arg], e: &Expr) -> Option<Vec<KeptKind>> {
+    fn kept_kinds(&mut self, flat: &Flat<'p>, scope: &Scope, args: &'p [Arg], e: &Expr) -> Option<Vec<KeptKind>> {
         let kept = match args {
             [Arg::Named(name, e)] if name.text == "keep" => e.list(),
             _ => None,
@@ -63,7 +66,11 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 _ => (word(x), 1),
             };
             match kind {
-                Some(kind) => out.push(KeptKind { kind: kind.to_string(), every }),
+                Some(kind) => {
+                    let name = kind.to_string();
+                    self.named.push(Named { scope: scope.clone(), name, operation: true, span: x.span });
+                    out.push(KeptKind { kind: kind.to_string(), every });
+                }
                 None => return self.one_of("`keep`", "operators such as `matmul` or `matmul.every(2)`", x).and(None),
             }
         }

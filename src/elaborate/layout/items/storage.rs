@@ -1,6 +1,6 @@
 //! `store`, `reduce` and `update`: how classes rest, how gradients are summed, where the optimizer runs.
 
-use super::super::Builder;
+use super::super::{Builder, Named};
 use super::{CLASSES, is_word, word};
 use crate::elaborate::errors;
 use crate::elaborate::flatten::Flat;
@@ -64,6 +64,8 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 Some((_, class)) => self.layout.stores.push(Store { class: *class, ..store.clone() }),
                 // Inside `in` a tensor may be named: whatever it is.
                 None if !store.scope.is_everywhere() => {
+                    let (scope, tensor) = (store.scope.clone(), name.text.to_string());
+                    self.named.push(Named { scope, name: tensor, operation: false, span: name.span });
                     for class in [Class::Param, Class::Act] {
                         let tensor = Some(name.text.to_string());
                         self.layout.stores.push(Store { class, tensor, ..store.clone() });
