@@ -2,12 +2,12 @@
 //!
 //! `parc_codegen_version` first; only if it is the caller's own [`parc::emit::evaluator::ABI`], the rest:
 //! `parc_codegen_compile` gives a kernel, or null and a text; `parc_codegen_run` evaluates points and may run on many
-//! threads at once; `parc_codegen_ir` gives the code as text; `parc_codegen_free` and `parc_codegen_free_text` take back
-//! what the others gave.
+//! threads at once; `parc_codegen_ir` gives the code as text, `parc_codegen_object` as an object file; the `parc_codegen_free`
+//! functions take back what the others gave.
 #![expect(unsafe_code, reason = "the border to C: pointers come from a caller in another library")]
 
 use crate::Kernel;
-use std::ffi::{CString, c_char};
+use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The version of this interface, of the bytes it takes and of what the operations mean.
@@ -63,6 +63,53 @@ pub unsafe extern "C" fn parc_codegen_ir(bytes: *const u8, length: usize, error:
             }
             std::ptr::null_mut()
         }
+    }
+}
+
+/// An object file with the function `symbol` and the text `schema`, for any machine of this kind: its bytes, their number
+/// in `length`, the LLVM IR in `note`. Null if there is none, with the reason in `note`.
+///
+/// # Safety
+/// As of [`parc_codegen_compile`]; `symbol` and `schema` are C strings, `length` and `note` point to places for what is said.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn parc_codegen_object(
+    bytes: *const u8,
+    count: usize,
+    symbol: *const c_char,
+    schema: *const c_char,
+    length: *mut usize,
+    note: *mut *mut c_char,
+) -> *mut u8 {
+    if bytes.is_null() || symbol.is_null() || schema.is_null() || length.is_null() || note.is_null() {
+        return std::ptr::null_mut();
+    }
+    // SAFETY: the caller gives `count` readable bytes.
+    let bytes = unsafe { std::slice::from_raw_parts(bytes, count) };
+    // SAFETY: the caller gives C strings.
+    let [symbol, schema] = [symbol, schema].map(|s| unsafe { CStr::from_ptr(s) }.to_string_lossy().into_owned());
+    let result = catch_unwind(AssertUnwindSafe(|| Kernel::object(bytes, &symbol, &schema)))
+        .unwrap_or_else(|_| Err("the back end failed; this is a bug in parc".to_owned()));
+    let (said, object) = match result {
+        Ok((object, ir)) => (ir, object.into_boxed_slice()),
+        Err(reason) => (reason, Box::default()),
+    };
+    // SAFETY: the caller gives places for a pointer and a number.
+    unsafe {
+        note.write(text(&said));
+        length.write(object.len());
+    }
+    if object.is_empty() { std::ptr::null_mut() } else { Box::into_raw(object).cast() }
+}
+
+/// Frees the bytes of an object file. Null is nothing.
+///
+/// # Safety
+/// They are from [`parc_codegen_object`], as many as it said, and not freed yet.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn parc_codegen_free_bytes(bytes: *mut u8, length: usize) {
+    if !bytes.is_null() {
+        // SAFETY: it was made by `Box::into_raw` of a slice of this length, and the caller gives it up.
+        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(bytes, length)) });
     }
 }
 

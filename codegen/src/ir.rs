@@ -39,9 +39,11 @@ pub(crate) fn module<'c>(
 ) -> Result<Module<'c>, BuilderError> {
     let double = context.f64_type();
     let pointer = context.ptr_type(AddressSpace::default());
+    let unit = context.create_module("parc");
+    let tables = graph.tables().iter().map(|table| constants(context, &unit, &table.values)).collect();
     let emitter = Emitter {
         context,
-        module: context.create_module("parc"),
+        module: unit,
         builder: context.create_builder(),
         double,
         int: context.i64_type(),
@@ -50,10 +52,22 @@ pub(crate) fn module<'c>(
         bits: context.i64_type().vec_type(LANES),
         inputs: context.struct_type(&vec![pointer.into(); graph.inputs().len()], false),
         outputs: context.struct_type(&vec![pointer.into(); roots.len()], false),
+        tables,
     };
     let body = emitter.body(graph, roots, cpu)?;
     emitter.evaluate(body, graph, roots, cpu)?;
     Ok(emitter.module)
+}
+
+/// Gives the function of a module its exported name, and the module a text: `SYMBOL_evaluate` and `SYMBOL_schema`.
+pub(crate) fn export<'c>(context: &'c Context, module: &Module<'c>, symbol: &str, schema: &str) {
+    if let Some(function) = module.get_function(EVALUATE) {
+        function.as_global_value().set_name(&format!("{symbol}_evaluate"));
+    }
+    let text = context.const_string(schema.as_bytes(), true);
+    let global = module.add_global(text.get_type(), None, &format!("{symbol}_schema"));
+    global.set_initializer(&text);
+    global.set_constant(true);
 }
 
 struct Emitter<'c> {
@@ -68,6 +82,19 @@ struct Emitter<'c> {
     /// The array of column pointers, as a struct.
     inputs: StructType<'c>,
     outputs: StructType<'c>,
+    /// Where each table's values lie.
+    tables: Vec<PointerValue<'c>>,
+}
+
+/// A table's values in the module's constants.
+fn constants<'c>(context: &'c Context, module: &Module<'c>, values: &[f64]) -> PointerValue<'c> {
+    let double = context.f64_type();
+    let values: Vec<_> = values.iter().map(|v| double.const_float(*v)).collect();
+    let global = module.add_global(double.array_type(values.len() as u32), None, "table");
+    global.set_initializer(&double.const_array(&values));
+    global.set_constant(true);
+    global.set_linkage(Linkage::Internal);
+    global.as_pointer_value()
 }
 
 type Lanes<'c> = VectorValue<'c>;
@@ -330,6 +357,7 @@ impl<'c> Emitter<'c> {
             Node::Min(p, q) => self.min(v(p), v(q)),
             Node::Max(p, q) => self.max(v(p), v(q)),
             Node::Select(c, p, q) => self.select(v(c), v(p), v(q)),
+            Node::Lookup(table, index) => self.lookup(self.tables[table.0 as usize], v(index)),
             Node::Le(p, q) => self.compare(FloatPredicate::OLE, v(p), v(q)),
             Node::Lt(p, q) => self.compare(FloatPredicate::OLT, v(p), v(q)),
             Node::Eq(p, q) if graph.kind(p) == Kind::Bool => b.build_int_compare(IntPredicate::EQ, v(p), v(q), ""),
@@ -338,6 +366,22 @@ impl<'c> Emitter<'c> {
             Node::Or(p, q) => b.build_or(v(p), v(q), ""),
             Node::Not(p) => b.build_not(v(p), ""),
         }
+    }
+
+    /// The values of a table at whole numbers, lane by lane: the index is in its range.
+    fn lookup(&self, table: PointerValue<'c>, index: Lanes<'c>) -> Result<Lanes<'c>, BuilderError> {
+        let b = &self.builder;
+        let base = b.build_ptr_to_int(table, self.int, "")?;
+        let places = b.build_float_to_signed_int(index, self.bits, "")?;
+        let offsets = b.build_left_shift(places, self.splat_bits(3), "")?;
+        let mut values = self.lanes.get_poison();
+        for lane in 0..u64::from(LANES) {
+            let lane = self.int.const_int(lane, false);
+            let offset = b.build_extract_element(offsets, lane, "")?.into_int_value();
+            let value = b.build_load(self.double, self.place(base, offset)?, "")?.into_float_value();
+            values = b.build_insert_element(values, value, lane, "")?;
+        }
+        Ok(values)
     }
 
     fn as_bits(&self, a: Lanes<'c>) -> Result<Lanes<'c>, BuilderError> {

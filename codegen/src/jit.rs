@@ -5,7 +5,7 @@ use crate::ir::{self, Cpu};
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
 use inkwell::execution_engine::ExecutionEngine;
-use inkwell::targets::{InitializationConfig, Target, TargetMachine};
+use inkwell::targets::{CodeModel, FileType, InitializationConfig, RelocMode, Target, TargetMachine};
 use parc::expr::{Graph, Id, wire};
 
 /// Larger graphs would compile for minutes; the interpreter serves them.
@@ -47,6 +47,33 @@ impl Kernel {
         Ok(module.print_to_string().to_string())
     }
 
+    /// An object file with the function `symbol` and the text `schema`, for any machine of this kind, and its LLVM IR.
+    pub fn object(bytes: &[u8], symbol: &str, schema: &str) -> Result<(Vec<u8>, String), String> {
+        let (graph, roots) = decode(bytes)?;
+        Target::initialize_native(&InitializationConfig::default())?;
+        let cpu = common_cpu();
+        let triple = TargetMachine::get_default_triple();
+        let target = Target::from_triple(&triple).map_err(|e| e.to_string())?;
+        let machine = target
+            .create_target_machine(
+                &triple,
+                &cpu.name,
+                &cpu.features,
+                OptimizationLevel::Default,
+                RelocMode::PIC,
+                CodeModel::Default,
+            )
+            .ok_or("no code for this kind of machine")?;
+        let context = Context::create();
+        let module = ir::module(&context, &graph, &roots, &cpu).map_err(|e| e.to_string())?;
+        module.set_triple(&triple);
+        module.set_data_layout(&machine.get_target_data().get_data_layout());
+        ir::export(&context, &module, symbol, schema);
+        module.verify().map_err(|e| e.to_string())?;
+        let object = machine.write_to_memory_buffer(&module, FileType::Object).map_err(|e| e.to_string())?;
+        Ok((object.as_slice().to_vec(), module.print_to_string().to_string()))
+    }
+
     /// Runs the kernel; the pointers are as in [`crate::abi::parc_codegen_run`], whose caller answers for them.
     pub(crate) fn evaluate(&self, n: i64, columns: *const *const f64, out: *const *mut f64) -> i32 {
         // SAFETY: the code lives as long as `self`; the pointers are the caller's promise.
@@ -60,6 +87,12 @@ fn decode(bytes: &[u8]) -> Result<(Graph, Vec<Id>), String> {
         return Err(format!("a graph of {} nodes, at most {MOST_NODES} are compiled", graph.len()));
     }
     Ok((graph, roots))
+}
+
+/// What every machine of this kind has that trains models: on x86-64 the instructions of 2013 and later (AVX2).
+fn common_cpu() -> Cpu {
+    let name = if cfg!(target_arch = "x86_64") { "x86-64-v3" } else { "generic" };
+    Cpu { name: name.to_owned(), features: String::new() }
 }
 
 /// This machine.

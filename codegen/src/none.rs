@@ -18,6 +18,11 @@ impl Kernel {
         Err("built without LLVM".to_owned())
     }
 
+    /// Always an error.
+    pub fn object(_bytes: &[u8], _symbol: &str, _schema: &str) -> Result<(Vec<u8>, String), String> {
+        Err("built without LLVM".to_owned())
+    }
+
     pub(crate) fn evaluate(&self, _n: i64, _columns: *const *const f64, _out: *const *mut f64) -> i32 {
         match self.never {}
     }

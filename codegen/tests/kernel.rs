@@ -6,7 +6,7 @@
 mod random;
 
 use parc::emit::evaluator::ABI;
-use parc::expr::{Block, Graph, Id, Input, Kind, Node, Number, scalar, wire};
+use parc::expr::{Block, Graph, Id, Input, Kind, Node, Number, Table, TableId, scalar, wire};
 use parc_codegen::Kernel;
 use parc_codegen::abi::{
     parc_codegen_compile, parc_codegen_free, parc_codegen_free_text, parc_codegen_run, parc_codegen_version,
@@ -114,6 +114,7 @@ fn every_operation_was_met() {
         "int",
         "le",
         "log2",
+        "lookup",
         "lt",
         "max",
         "min",

@@ -19,11 +19,10 @@ pub struct Metrics {
     pub nodes: Vec<(&'static str, expr::Id, Unit)>,
     /// Whether every stage fits: a Bool node.
     pub fits: expr::Id,
-    /// Inputs that the schedule and the simulated run give.
-    bubble: expr::Id,
-    staleness: expr::Id,
-    idle: expr::Id,
-    busy: expr::Id,
+    /// Inputs that the schedule gives: bubble and staleness.
+    pub of_schedule: [expr::Id; 2],
+    /// Inputs that the simulated run gives: idle over busy time, busy seconds of a rank.
+    pub of_run: [expr::Id; 2],
 }
 
 impl Metrics {
@@ -83,7 +82,7 @@ impl Metrics {
             ("energy", energy, Unit::base(Base::Joule)),
             ("devices", devices, ratio),
         ];
-        Self { nodes, fits, bubble, staleness, idle, busy }
+        Self { nodes, fits, of_schedule: [bubble, staleness], of_run: [idle, busy] }
     }
 
     /// Fills in what the schedule and its run give.
@@ -92,8 +91,8 @@ impl Metrics {
         let idle: f64 = facts.run.idle.iter().sum();
         let ratio = if busy > 0.0 { idle / busy } else { 0.0 };
         let share = busy / facts.run.busy.len().max(1) as f64;
-        let staleness = (self.staleness, f64::from(schedule.staleness));
-        for (id, value) in [(self.bubble, schedule.bubble), staleness, (self.idle, ratio), (self.busy, share)] {
+        let ids = self.of_schedule.into_iter().chain(self.of_run);
+        for (id, value) in ids.zip([schedule.bubble, f64::from(schedule.staleness), ratio, share]) {
             if let Node::Input(i) = graph.node(id) {
                 inputs[i.0 as usize] = value;
             }

@@ -63,6 +63,8 @@ pub struct Roots {
     pub peak_memory: expr::Id,
     /// Time of the critical path of the pipeline.
     pub pipeline_time: expr::Id,
+    /// Longest time after the last backward over the stages.
+    pub update: expr::Id,
     /// Time of a step.
     pub step_time: expr::Id,
     /// Tokens a second on all devices.
@@ -146,6 +148,7 @@ pub fn build<'p>(
         stage,
         peak_memory,
         pipeline_time,
+        update,
         step_time,
         tokens_per_s,
         flops,
@@ -414,13 +417,22 @@ impl Roots {
     }
 
     fn put_path(&self, graph: &expr::Graph, path: &PathFacts, inputs: &mut [f64]) {
-        let counts = [&path.forward, &path.backward, &path.weight, &path.send_forward, &path.send_backward];
-        put(graph, self.path_saved, path.saved, inputs);
-        for (ids, counts) in self.path.iter().zip(counts) {
-            for (id, n) in ids.iter().zip(counts) {
-                put(graph, *id, *n as f64, inputs);
-            }
+        for (id, value) in self.path_counts(path) {
+            put(graph, id, value, inputs);
         }
+    }
+
+    /// The inputs of the critical path with their values, always in one order.
+    pub fn path_counts(&self, path: &PathFacts) -> Vec<(expr::Id, f64)> {
+        let counts = [&path.forward, &path.backward, &path.weight, &path.send_forward, &path.send_backward];
+        let lists = self.path.iter().zip(counts);
+        let each = lists.flat_map(|(ids, counts)| ids.iter().zip(counts).map(|(id, n)| (*id, *n as f64)));
+        std::iter::once((self.path_saved, path.saved)).chain(each).collect()
+    }
+
+    /// The inputs of the first of [`Self::stage`] with the counts of `stage`, always in one order.
+    pub fn stage_counts(&self, stage: &StageFacts) -> Vec<(expr::Id, f64)> {
+        stage_counts(&self.kinds[0], stage)
     }
 
     /// What one stage holds and how long its update takes, at the point.
@@ -479,16 +491,19 @@ fn put(graph: &expr::Graph, id: expr::Id, value: f64, inputs: &mut [f64]) {
 }
 
 fn put_stage(graph: &expr::Graph, kind: &StageInputs, stage: &StageFacts, inputs: &mut [f64]) {
-    put(graph, kind.versions, stage.versions as f64, inputs);
-    for (ids, counts) in [
+    for (id, value) in stage_counts(kind, stage) {
+        put(graph, id, value, inputs);
+    }
+}
+
+fn stage_counts(kind: &StageInputs, stage: &StageFacts) -> Vec<(expr::Id, f64)> {
+    let lists = [
         (&kind.units, &stage.units),
         (&kind.live, &stage.live),
         (&kind.late, &stage.late),
         (&kind.copies, &stage.copies),
         (&kind.twice, &stage.twice),
-    ] {
-        for (id, n) in ids.iter().zip(counts) {
-            put(graph, *id, *n as f64, inputs);
-        }
-    }
+    ];
+    let each = lists.into_iter().flat_map(|(ids, counts)| ids.iter().zip(counts).map(|(id, n)| (*id, *n as f64)));
+    std::iter::once((kind.versions, stage.versions as f64)).chain(each).collect()
 }

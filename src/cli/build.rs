@@ -5,13 +5,14 @@ use super::plan::{Planned, plan_job};
 use super::project::{self, Project, open};
 use super::{Common, Inputs, Outcome};
 use crate::diagnostics::{Code, Diagnostic, nearest};
+use crate::emit::Artifacts;
 use crate::emit::assemble::{MAX_RANKS, Ranks};
 use crate::emit::targets::{TARGETS, Where};
 use crate::emit::{evaluator, launchers, plan_json, targets};
 use crate::source::Span;
 use clap::{Args, ValueEnum};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
@@ -26,7 +27,7 @@ pub(super) struct Arguments {
     /// The folder to write; it is replaced as a whole or not at all
     #[arg(long, value_name = "DIR", default_value = "out")]
     out: PathBuf,
-    /// Print what lies behind a plan instead of writing one
+    /// Print what lies behind a plan, or write an evaluator, instead of a launch plan
     #[arg(long, value_enum)]
     emit: Option<Emit>,
     /// Replace files in the folder that were edited since they were written
@@ -47,6 +48,8 @@ enum Emit {
     Expressions,
     /// The code LLVM compiles of the expression graph
     LlvmIr,
+    /// A shared library with a C header and a Python module: layout parameters in; legality, memory and times out
+    Evaluator,
 }
 
 pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
@@ -60,7 +63,7 @@ pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
     }
     let mut text = None;
     let mut built = None;
-    if !p.sink.has_errors() {
+    if !p.sink.has_errors() && args.emit != Some(Emit::Evaluator) {
         let id = p.jobs[0];
         settle(&mut p, id);
     }
@@ -71,6 +74,7 @@ pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
             Some(Emit::Graph) => text = graph_text(&mut p, id),
             Some(Emit::Expressions) => text = expression_text(&mut p, id),
             Some(Emit::LlvmIr) => text = llvm_text(&mut p, id),
+            Some(Emit::Evaluator) => built = super::evaluator::build(&mut p, &args.out, args.force),
             None => built = launch(&mut p, args),
         }
     }
@@ -180,15 +184,7 @@ fn launch(p: &mut Project, args: &Arguments) -> Option<String> {
             return None;
         }
     };
-    let edited = if args.force { Edited::Replace } else { Edited::Keep };
-    if let Err(why) = output::write(&artifacts, &args.out, edited) {
-        let mut d = Diagnostic::new(Code::OutputNotWritten, why.to_string(), Span::NOWHERE, "");
-        if matches!(why, output::OutputError::Changed(_)) {
-            d = d.help("`--force` replaces it; `--out` writes elsewhere");
-        }
-        p.sink.error(d);
-        return None;
-    }
+    written(p, &artifacts, &args.out, args.force)?;
     let dir = args.out.display();
     if args.json {
         let files: Vec<_> = artifacts.keys().map(|k| k.display().to_string()).collect();
@@ -206,7 +202,21 @@ fn launch(p: &mut Project, args: &Arguments) -> Option<String> {
     Some(text)
 }
 
-fn size(n: usize) -> String {
+/// Writes the folder; what goes wrong is reported.
+pub(super) fn written(p: &mut Project, artifacts: &Artifacts, out: &Path, force: bool) -> Option<()> {
+    let edited = if force { Edited::Replace } else { Edited::Keep };
+    let why = output::write(artifacts, out, edited).err();
+    if let Some(why) = &why {
+        let mut d = Diagnostic::new(Code::OutputNotWritten, why.to_string(), Span::NOWHERE, "");
+        if matches!(why, output::OutputError::Changed(_)) {
+            d = d.help("`--force` replaces it; `--out` writes elsewhere");
+        }
+        p.sink.error(d);
+    }
+    why.is_none().then_some(())
+}
+
+pub(super) fn size(n: usize) -> String {
     match n {
         0..10_000 => format!("{n} B"),
         10_000..10_000_000 => format!("{:.0} kB", n as f64 / 1e3),

@@ -6,6 +6,7 @@ mod build;
 mod cannot;
 mod check;
 mod doc;
+mod evaluator;
 mod explain;
 mod fix;
 mod fmt;

@@ -29,6 +29,7 @@ enum Plan {
 #[derive(Clone, Debug)]
 struct Program {
     inputs: Vec<Column>,
+    tables: Vec<Vec<f64>>,
     /// The file at the start: constants in their slots.
     file: Vec<f64>,
     steps: Vec<Step>,
@@ -128,6 +129,7 @@ impl Program {
         }
         Program {
             inputs: graph.inputs().iter().map(|i| Column { lo: i.lo, hi: i.hi, kind: i.kind }).collect(),
+            tables: graph.tables().iter().map(|t| t.values.clone()).collect(),
             file,
             steps,
             roots: roots.iter().map(|root| slot[root.0 as usize]).collect(),
@@ -194,6 +196,10 @@ impl Program {
                     *lane = if *c > 0.0 { *a } else { *lane };
                 }
                 lanes
+            }
+            Node::Lookup(table, index) => {
+                let values = &self.tables[table.0 as usize];
+                each(at(index), |i| values[(i as usize).min(values.len() - 1)])
             }
             Node::Int(_) | Node::Real(_) | Node::Bool(_) => unreachable!("constants are in the file from the start"),
         }

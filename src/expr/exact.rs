@@ -157,6 +157,11 @@ fn step(graph: &Graph, id: Id, inputs: &[Number], values: &[Number]) -> Number {
         Node::CeilDiv(a, b) => Number::Int(scalar::ceil_div(int(a), int(b))),
         Node::Mod(a, b) => Number::Int(int(a).rem_euclid(int(b).max(1))),
         Node::Select(c, a, b) => value(if bool(c) { a } else { b }),
+        Node::Lookup(table, index) => {
+            let values = &graph.tables()[table.0 as usize].values;
+            let v = values[int(index).clamp(0, values.len() as i128 - 1) as usize];
+            if is_int(id) { Number::Int(v as i128) } else { Number::Real(v) }
+        }
         Node::Le(a, b) if is_int(a) => (int(a) <= int(b)).into(),
         Node::Lt(a, b) if is_int(a) => (int(a) < int(b)).into(),
         Node::Eq(a, b) if is_int(a) => (int(a) == int(b)).into(),

@@ -1,7 +1,7 @@
 //! The graph: its nodes with their kinds and ranges, its leaves, its names.
 
 use super::range::BadNode;
-use super::{Id, Input, InputId, Kind, Node, Range};
+use super::{Id, Input, InputId, Kind, Node, Range, Table, TableId};
 use indexmap::IndexMap;
 use std::collections::BTreeMap;
 
@@ -17,6 +17,7 @@ pub(super) struct Info {
 pub struct Graph {
     nodes: IndexMap<Node, Info>,
     inputs: Vec<Input>,
+    tables: Vec<Table>,
     names: BTreeMap<Id, String>,
 }
 
@@ -49,6 +50,34 @@ impl Graph {
     /// The leaves, in the order they were declared: the columns of an evaluation.
     pub fn inputs(&self) -> &[Input] {
         &self.inputs
+    }
+
+    /// Declares a table; equal tables are one. Values are made what its kind can hold; an empty one has one value, 0.
+    pub fn table(&mut self, table: Table) -> TableId {
+        let whole = table.kind == Kind::Int;
+        let narrow = super::NARROW as f64;
+        let fitting = |v: &f64| match v {
+            v if v.is_nan() => 0.0,
+            v if whole => v.clamp(-narrow, narrow).floor() + 0.0,
+            v => v.clamp(-f64::MAX, f64::MAX) + 0.0,
+        };
+        let mut values: Vec<f64> = table.values.iter().map(fitting).collect();
+        if values.is_empty() {
+            values.push(0.0);
+        }
+        let kind = if whole { Kind::Int } else { Kind::Real };
+        let table = Table { kind, values };
+        let found = self.tables.iter().position(|t| *t == table);
+        let index = found.unwrap_or_else(|| {
+            self.tables.push(table);
+            self.tables.len() - 1
+        });
+        TableId(index as u32)
+    }
+
+    /// The tables, in the order they were declared.
+    pub fn tables(&self) -> &[Table] {
+        &self.tables
     }
 
     fn entry(&self, id: Id) -> (&Node, &Info) {
@@ -158,9 +187,9 @@ impl Graph {
         Ok(Id(index as u32))
     }
 
-    /// An empty graph with the same inputs, whose nodes are not put yet.
-    pub(super) fn with_inputs(inputs: Vec<Input>) -> Self {
-        Graph { inputs, ..Graph::default() }
+    /// An empty graph with these leaves and tables, whose nodes are not put yet.
+    pub(super) fn with_leaves(inputs: Vec<Input>, tables: Vec<Table>) -> Self {
+        Graph { inputs, tables, ..Graph::default() }
     }
 }
 
@@ -204,6 +233,11 @@ impl Graph {
     /// `if cond then a else b`
     pub fn select(&mut self, cond: Id, a: Id, b: Id) -> Id {
         self.put(Node::Select(cond, a, b))
+    }
+
+    /// The value of `table` at `index`; outside, the nearest one.
+    pub fn lookup(&mut self, table: TableId, index: Id) -> Id {
+        self.put(Node::Lookup(table, index))
     }
 
     /// `a <= b`

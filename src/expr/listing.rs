@@ -12,6 +12,7 @@ impl fmt::Display for Graph {
                 Node::Int(v) => write!(f, " {v}")?,
                 Node::Real(bits) => write!(f, " {:?}", f64::from_bits(bits))?,
                 Node::Bool(v) => write!(f, " {v}")?,
+                Node::Lookup(table, index) => write!(f, " {} %{}", table.0, index.0)?,
                 _ => {
                     for operand in node.operands() {
                         write!(f, " %{}", operand.0)?;

@@ -1,6 +1,6 @@
 //! Which nodes the roots need, and whether double lanes can compute them exactly.
 
-use super::{Graph, Id, Kind, NARROW, Node};
+use super::{Graph, Id, InputId, Kind, NARROW, Node};
 
 impl Graph {
     /// For every node whether `roots` need it.
@@ -19,7 +19,7 @@ impl Graph {
     /// columns keep their places.
     pub fn live(&self, roots: &[Id]) -> (Graph, Vec<Id>) {
         let needed = self.reachable(roots);
-        let mut live = Graph::with_inputs(self.inputs().to_vec());
+        let mut live = Graph::with_leaves(self.inputs().to_vec(), self.tables().to_vec());
         let mut renumbered = vec![Id(0); self.len()];
         for id in self.ids().filter(|id| needed[id.0 as usize]) {
             let node = self.node(id).map(|operand| renumbered[operand.0 as usize]);
@@ -30,6 +30,47 @@ impl Graph {
             }
         }
         (live, roots.iter().map(|root| renumbered[root.0 as usize]).collect())
+    }
+
+    /// Puts what `roots` of `from` need into this graph and gives the roots here. `given` stand in the place of nodes of
+    /// `from`, and `leaf` gives what stands in the place of its inputs.
+    pub fn graft(
+        &mut self,
+        from: &Graph,
+        roots: &[Id],
+        given: &[(Id, Id)],
+        mut leaf: impl FnMut(&mut Graph, InputId) -> Id,
+    ) -> Vec<Id> {
+        let mut here: Vec<Option<Id>> = vec![None; from.len()];
+        for (there, id) in given {
+            here[there.0 as usize] = Some(*id);
+        }
+        let mut needed = vec![false; from.len()];
+        let mut open = roots.to_vec();
+        while let Some(id) = open.pop() {
+            if !std::mem::replace(&mut needed[id.0 as usize], true) && here[id.0 as usize].is_none() {
+                open.extend(from.node(id).operands());
+            }
+        }
+        for id in from.ids().filter(|id| needed[id.0 as usize]) {
+            if here[id.0 as usize].is_some() {
+                continue;
+            }
+            let at = |operand: Id| here[operand.0 as usize].expect("operands come before their users");
+            let new = match from.node(id) {
+                Node::Input(i) => leaf(self, i),
+                Node::Lookup(t, index) => {
+                    let table = self.table(from.tables()[t.0 as usize].clone());
+                    self.lookup(table, at(index))
+                }
+                node => self.put(node.map(at)),
+            };
+            here[id.0 as usize] = Some(new);
+            if let Some(name) = from.given_name(id) {
+                self.name(new, name);
+            }
+        }
+        roots.iter().map(|root| here[root.0 as usize].expect("roots are needed")).collect()
     }
 
     fn copy(&mut self, node: Node) -> Id {

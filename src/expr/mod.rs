@@ -39,5 +39,5 @@ mod tests;
 pub use block::{Block, WIDTH};
 pub use exact::{Evaluation, Number};
 pub use graph::Graph;
-pub use node::{Id, Input, InputId, Kind, Node};
+pub use node::{Id, Input, InputId, Kind, Node, Table, TableId};
 pub use range::{INT_LIMIT, NARROW, Range};

@@ -10,6 +10,19 @@ pub struct Id(pub u32);
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct InputId(pub u32);
 
+/// A table of constants, by number.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct TableId(pub u32);
+
+/// Constants that [`Node::Lookup`] reads: what the schedule simulator counted, by key.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Table {
+    /// What its values are, Int or Real.
+    pub kind: Kind,
+    /// At least one; whole and narrow where they are Ints.
+    pub values: Vec<f64>,
+}
+
 /// What a node's value is.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Kind {
@@ -58,6 +71,8 @@ pub enum Node {
     /// `if a > b { a } else { b }`
     Max(Id, Id),
     Select(Id, Id, Id),
+    /// The value of a table at an index within it.
+    Lookup(TableId, Id),
     Le(Id, Id),
     Lt(Id, Id),
     Eq(Id, Id),
@@ -99,6 +114,7 @@ impl Node {
             Node::Min(a, b) => Node::Min(f(a), f(b)),
             Node::Max(a, b) => Node::Max(f(a), f(b)),
             Node::Select(c, a, b) => Node::Select(f(c), f(a), f(b)),
+            Node::Lookup(t, a) => Node::Lookup(t, f(a)),
             Node::Le(a, b) => Node::Le(f(a), f(b)),
             Node::Lt(a, b) => Node::Lt(f(a), f(b)),
             Node::Eq(a, b) => Node::Eq(f(a), f(b)),
@@ -132,6 +148,7 @@ impl Node {
             Node::Min(..) => "min",
             Node::Max(..) => "max",
             Node::Select(..) => "select",
+            Node::Lookup(..) => "lookup",
             Node::Le(..) => "le",
             Node::Lt(..) => "lt",
             Node::Eq(..) => "eq",

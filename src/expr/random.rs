@@ -1,7 +1,7 @@
 //! Seeded random graphs over every operation, with the values a direct calculation gives. Tests of the interpreters
 //! and of the compiled kernels share this file; the parent module brings the names of `expr` into scope.
 
-use super::{Graph, Id, Input, Kind, Node, Number, scalar};
+use super::{Graph, Id, Input, Kind, Node, Number, Table, TableId, scalar};
 
 /// A deterministic generator: splitmix64.
 pub(super) struct Random(pub(super) u64);
@@ -60,6 +60,9 @@ const INPUTS: [(&str, Kind, f64, f64); 8] = [
     ("flag", Kind::Bool, 0.0, 1.0),
 ];
 
+const TABLES: [(Kind, &[f64]); 2] =
+    [(Kind::Int, &[3.0, -1.0, 0.0, 16.0, 12.0, 7.0, 8.0]), (Kind::Real, &[0.25, 1e-3, 49.0, -2.5, 0.1])];
+
 type Pool = Vec<(Id, Vec<Number>)>;
 
 /// A graph of about `size` distinct operations at `points` points.
@@ -99,6 +102,9 @@ pub(super) fn case(seed: u64, size: usize, points: usize, style: Style) -> Case 
         for v in [1e308, -1e308, 1e-300, f64::MIN_POSITIVE, f64::MAX, 4_503_599_627_370_497.0] {
             pool.push((graph.real(v), Vec::new()));
         }
+    }
+    for (kind, values) in TABLES {
+        graph.table(Table { kind, values: values.to_vec() });
     }
     let leaves = pool.len();
     for _ in 0..8 * size {
@@ -152,7 +158,7 @@ fn operation(random: &mut Random, graph: &Graph, pool: &Pool) -> (Node, Vec<usiz
     let id = |at: usize| pool[at].0;
     let two = |node: fn(Id, Id) -> Node, a: usize, b: usize| (node(id(a), id(b)), vec![a, b]);
     let one = |node: fn(Id) -> Node, a: usize| (node(id(a)), vec![a]);
-    match random.below(34) {
+    match random.below(36) {
         0 => two(Node::Add, i, j),
         1 => two(Node::Sub, i, j),
         2 | 3 => two(Node::Mul, i, j),
@@ -185,6 +191,8 @@ fn operation(random: &mut Random, graph: &Graph, pool: &Pool) -> (Node, Vec<usiz
         30 => two(Node::Eq, p, q),
         31 => two(Node::And, p, q),
         32 => two(Node::Or, p, q),
+        33 => one(|i| Node::Lookup(TableId(0), i), i),
+        34 => one(|i| Node::Lookup(TableId(1), i), j),
         _ => one(Node::Not, p),
     }
 }
@@ -234,6 +242,11 @@ fn direct(node: Node, operands: &[usize], pool: &Pool, point: usize) -> Number {
                 (Number::Int(_), Number::Int(_)) => pool[operands[taken]].1[point],
                 _ => Number::Real(of(taken).as_f64()),
             }
+        }
+        Node::Lookup(table, _) => {
+            let (kind, values) = TABLES[table.0 as usize];
+            let v = values[of(0).as_int().clamp(0, values.len() as i128 - 1) as usize];
+            if kind == Kind::Int { Number::Int(v as i128) } else { Number::Real(v) }
         }
         Node::Le(..) => compare(i128::le, f64::le),
         Node::Lt(..) => compare(i128::lt, f64::lt),

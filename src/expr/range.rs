@@ -260,6 +260,17 @@ impl Graph {
                 is(b, self.kind(a))?;
                 Ok((self.kind(a), range(a).join(range(b))))
             }
+            Node::Lookup(table, index) => {
+                is(index, Kind::Int)?;
+                let table = self.tables().get(table.0 as usize).ok_or(BadNode("a table that is not declared"))?;
+                let last = table.values.len() as i128 - 1;
+                need(range(index).int.is_some_and(|(lo, hi)| lo >= 0 && hi <= last), "an index that may be outside")?;
+                let lo = table.values.iter().copied().fold(f64::INFINITY, f64::min);
+                let hi = table.values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let ends =
+                    if table.kind == Kind::Int { Range::int(lo as i128, hi as i128) } else { Range::real(lo, hi) };
+                Ok((table.kind, ends))
+            }
             Node::Le(a, b) | Node::Lt(a, b) => {
                 is(b, self.kind(a))?;
                 need(self.kind(a) != Kind::Bool, "an order of Bools")?;

@@ -3,7 +3,7 @@
 //! Every rewrite keeps the value to the last bit (but the sign of a zero); the simplified graph is the meaning. Reals
 //! are not reassociated. A rewrite may rely on ranges, which hold because evaluators clamp the inputs to theirs.
 
-use super::{Graph, Id, Kind, Node, scalar};
+use super::{Graph, Id, Kind, Node, Table, TableId, scalar};
 
 /// The integer divisions.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -58,6 +58,7 @@ impl Graph {
             Node::Min(a, b) => self.put_min(a, b),
             Node::Max(a, b) => self.put_max(a, b),
             Node::Select(c, a, b) => self.put_select(c, a, b),
+            Node::Lookup(t, a) => self.put_lookup(t, a),
             Node::Le(a, b) => self.put_le(a, b),
             Node::Lt(a, b) => self.put_lt(a, b),
             Node::Eq(a, b) => self.put_eq(a, b),
@@ -388,6 +389,24 @@ impl Graph {
                 self.put_or(other, a)
             }
             (None, None, None) => self.finish(Node::Select(cond, a, b)),
+        }
+    }
+
+    fn put_lookup(&mut self, table: TableId, index: Id) -> Id {
+        let last = self.tables()[table.0 as usize].values.len() as i64 - 1;
+        let (index, zero, last) = (self.integral(index), self.int(0), self.int(last));
+        let index = self.put_max(index, zero);
+        let index = self.put_min(index, last);
+        match (self.as_int(index), &self.tables()[table.0 as usize]) {
+            (Some(i), Table { kind: Kind::Int, values }) => {
+                let value = values[i as usize] as i64;
+                self.int(value)
+            }
+            (Some(i), Table { values, .. }) => {
+                let value = values[i as usize];
+                self.real(value)
+            }
+            (None, _) => self.finish(Node::Lookup(table, index)),
         }
     }
 

@@ -1,16 +1,16 @@
 //! A live graph as bytes: what the LLVM back end takes.
 //!
-//! Little-endian. `"parcexpr"`, then as `u32`: [`VERSION`], the number of inputs, of nodes, of roots. An input: length
+//! Little-endian. `"parcexpr"`, then as `u32`: [`VERSION`], the number of inputs, of tables, of nodes, of roots. An input: length
 //! of its name as `u32`, the name in UTF-8, its kind (a byte: 0 Int, 1 Real, 2 Bool), least and greatest value as
-//! `f64`. A node: a byte for its operation, then its operands as `u32`, or the value of a constant (`i64`, the bits of an
-//! `f64`, a byte) or the number of an input. A root: its node as `u32`. Kinds and ranges follow from the rest and are
+//! `f64`. A table: its kind, the number of its values as `u32`, each as `f64`. A node: a byte for its operation, then its operands as `u32`, or the value of a constant (`i64`, the bits of an
+//! `f64`, a byte) or the number of an input; that of a table comes before its operand. A root: its node as `u32`. Kinds and ranges follow from the rest and are
 //! computed again, so bytes that decode make a graph that is safe to evaluate.
 
-use super::{Graph, Id, Input, InputId, Kind, Node};
+use super::{Graph, Id, Input, InputId, Kind, Node, Table, TableId};
 use std::fmt;
 
 /// Changes when the format or the meaning of an operation does.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 const MAGIC: &[u8; 8] = b"parcexpr";
 
@@ -27,6 +27,8 @@ pub enum DecodeError {
     Trailing,
     /// An input, by number, is not well formed.
     Input(u32, &'static str),
+    /// A table, by number, is not well formed.
+    Table(u32),
     /// A node, by number, is not well formed.
     Node(u32, &'static str),
     /// A root, by number, is no node.
@@ -41,6 +43,7 @@ impl fmt::Display for DecodeError {
             DecodeError::Truncated => write!(f, "the graph ends early"),
             DecodeError::Trailing => write!(f, "bytes after the end of the graph"),
             DecodeError::Input(i, why) => write!(f, "input {i}: {why}"),
+            DecodeError::Table(i) => write!(f, "table {i} is not well formed"),
             DecodeError::Node(i, why) => write!(f, "node {i}: {why}"),
             DecodeError::Root(i) => write!(f, "root {i} is no node"),
         }
@@ -53,7 +56,7 @@ impl std::error::Error for DecodeError {}
 pub fn encode(graph: &Graph, roots: &[Id]) -> Vec<u8> {
     let (graph, roots) = graph.live(roots);
     let mut out = MAGIC.to_vec();
-    for count in [VERSION as usize, graph.inputs().len(), graph.len(), roots.len()] {
+    for count in [VERSION as usize, graph.inputs().len(), graph.tables().len(), graph.len(), roots.len()] {
         put_u32(&mut out, count as u32);
     }
     for input in graph.inputs() {
@@ -63,9 +66,17 @@ pub fn encode(graph: &Graph, roots: &[Id]) -> Vec<u8> {
         out.extend(input.lo.to_le_bytes());
         out.extend(input.hi.to_le_bytes());
     }
+    for table in graph.tables() {
+        out.push(kind_byte(table.kind));
+        put_u32(&mut out, table.values.len() as u32);
+        table.values.iter().for_each(|v| out.extend(v.to_le_bytes()));
+    }
     for id in graph.ids() {
         let node = graph.node(id);
         out.push(tag(node));
+        if let Node::Lookup(table, _) = node {
+            put_u32(&mut out, table.0);
+        }
         match node {
             Node::Int(v) => out.extend(v.to_le_bytes()),
             Node::Real(bits) => out.extend(bits.to_le_bytes()),
@@ -90,8 +101,10 @@ pub fn decode(bytes: &[u8]) -> Result<(Graph, Vec<Id>), DecodeError> {
     if version != VERSION {
         return Err(DecodeError::Version(version));
     }
-    let (inputs, nodes, roots) = (reader.u32()?, reader.u32()?, reader.u32()?);
-    let mut graph = Graph::with_inputs((0..inputs).map(|i| reader.input(i)).collect::<Result<_, _>>()?);
+    let [inputs, tables, nodes, roots] = [reader.u32()?, reader.u32()?, reader.u32()?, reader.u32()?];
+    let inputs = (0..inputs).map(|i| reader.input(i)).collect::<Result<_, _>>()?;
+    let tables = (0..tables).map(|i| reader.table(i)).collect::<Result<_, _>>()?;
+    let mut graph = Graph::with_leaves(inputs, tables);
     for i in 0..nodes {
         let node = reader.node(i)?;
         if node.operands().iter().any(|operand| operand.0 >= i) {
@@ -157,6 +170,7 @@ fn tag(node: Node) -> u8 {
         Node::And(..) => 24,
         Node::Or(..) => 25,
         Node::Not(_) => 26,
+        Node::Lookup(..) => 27,
     }
 }
 
@@ -200,6 +214,24 @@ impl Reader<'_> {
         Ok(input)
     }
 
+    fn table(&mut self, i: u32) -> Result<Table, DecodeError> {
+        let kind = match self.take::<1>()? {
+            [0] => Kind::Int,
+            [1] => Kind::Real,
+            _ => return Err(DecodeError::Table(i)),
+        };
+        let count = self.u32()?;
+        let mut values = Vec::new();
+        for _ in 0..count {
+            values.push(self.f64()?);
+        }
+        // Declaring it again must change nothing.
+        let table = Table { kind, values };
+        let mut scratch = Graph::new();
+        scratch.table(table.clone());
+        if scratch.tables() == [table.clone()] { Ok(table) } else { Err(DecodeError::Table(i)) }
+    }
+
     fn node(&mut self, i: u32) -> Result<Node, DecodeError> {
         let [tag] = self.take()?;
         let mut id = || self.u32().map(Id);
@@ -235,6 +267,7 @@ impl Reader<'_> {
             24 => Node::And(id()?, id()?),
             25 => Node::Or(id()?, id()?),
             26 => Node::Not(id()?),
+            27 => Node::Lookup(TableId(self.u32()?), Id(self.u32()?)),
             _ => return Err(DecodeError::Node(i, "an unknown operation")),
         })
     }

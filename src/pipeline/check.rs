@@ -90,6 +90,11 @@ impl Schedule {
         }
     }
 
+    /// Whether the longest path at some times is a path at any: the order is fixed, ends, and nothing is issued together.
+    pub fn is_strict(&self) -> bool {
+        self.hints.is_none() && !self.is_endless() && !self.ops.iter().any(|op| op.joined)
+    }
+
     /// Whether two operations are issued together, of which this is the second.
     pub(super) fn is_joined(&self, op: usize) -> bool {
         self.ops.get(op).is_some_and(|op| op.joined)

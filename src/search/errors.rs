@@ -91,6 +91,22 @@ pub(super) fn micro_batches(sizes: &[i64], batch: i64, ranks: i64, span: Span) -
     d.fix(format!("write `{text}`"), span, text, Applicability::Unsure)
 }
 
+/// An evaluator of a job whose choices shape several graphs.
+pub(super) fn evaluator_of_one_graph(open: &[(String, Span)]) -> Diagnostic {
+    let (first, span) = open.first().cloned().unwrap_or((String::new(), Span::NOWHERE));
+    let message = "an evaluator is of one graph, and choices that are no whole numbers shape several";
+    let names: Vec<_> = open.iter().map(|(n, _)| format!("`{n}`")).collect();
+    Diagnostic::new(Code::HolesOpen, message, span, format!("`{first}` has no value yet"))
+        .note(format!("open: {}", names.join(", ")))
+        .help("settle those that are no whole numbers with `--set`")
+}
+
+/// An evaluator of a job without a legal point.
+pub(super) fn evaluator_empty(span: Span) -> Diagnostic {
+    let message = "no point of this job obeys every rule, so no schedule was run";
+    Diagnostic::new(Code::SearchEmpty, message, span, "this job").help("`parc search` says which rules are in the way")
+}
+
 /// `1_234_567` as `1,234,567`.
 pub fn grouped(n: u128) -> String {
     let digits = n.to_string();

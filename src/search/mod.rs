@@ -7,6 +7,8 @@
 mod answer;
 mod conflict;
 mod errors;
+mod evaluator;
+mod known;
 mod settle;
 mod shaped;
 mod space;
@@ -14,6 +16,7 @@ mod space;
 pub use answer::{Answer, Goal, Rejected, Row};
 pub use conflict::explain;
 pub use errors::grouped;
+pub use evaluator::evaluator;
 pub use settle::{Open, legal_point, settle};
 pub use space::{Axis, Fixed, Region, Space};
 

@@ -2,7 +2,7 @@
 
 use super::{Goal, Region, Task};
 use crate::analyse::rules::{self, Rule, RuleKind};
-use crate::analyse::{Schedule, claims, schedule, stage};
+use crate::analyse::{Facts, Schedule, claims, schedule, stage};
 use crate::diagnostics::{Diagnostic, Severity, Sink};
 use crate::driver::{self, Shape};
 use crate::elaborate::{Objective, Settings};
@@ -31,15 +31,15 @@ pub(super) struct Shaped<'p> {
     program: &'p Program,
     /// Whether rules alone are looked at.
     light: bool,
-    shape: Shape<'p>,
+    pub(super) shape: Shape<'p>,
     /// Rules in order; those after `early` need the counts of the schedule.
     pub(super) rules: Vec<Rule>,
-    early: usize,
+    pub(super) early: usize,
     /// Which input of the graph each axis of the region is.
     inputs: Vec<Option<usize>>,
     readings: Block,
     first: Block,
-    times: Block,
+    pub(super) times: Block,
     last: Block,
     /// What the objectives are.
     pub(super) goals: Vec<Goal>,
@@ -143,7 +143,7 @@ impl<'p> Shaped<'p> {
     }
 
     /// A column for each input of the graph, of the region's points `list`.
-    fn columns(&self, region: &Region, list: &[u64]) -> Vec<Vec<f64>> {
+    pub(super) fn columns(&self, region: &Region, list: &[u64]) -> Vec<Vec<f64>> {
         let mut columns: Vec<Vec<f64>> = self.shape.job.point.iter().map(|v| vec![*v; list.len()]).collect();
         for (row, n) in list.iter().enumerate() {
             for ((axis, digit), input) in region.axes.iter().zip(region.digits(*n)).zip(&self.inputs) {
@@ -224,6 +224,23 @@ impl<'p> Shaped<'p> {
 
     /// The graph's inputs at a point, its schedule run; or the rule that it breaks.
     fn counts(&mut self, point: &[f64], times: &[f64]) -> Result<Vec<f64>, usize> {
+        let (key, facts) = self.facts(times)?;
+        let (shape, schedule) = (&self.shape, &self.schedules[&key]);
+        let mut inputs = shape.roots.inputs(&shape.graph, point, &facts);
+        if let Ok(schedule) = schedule {
+            shape.metrics.put(&shape.graph, schedule, &facts, &mut inputs);
+        }
+        Ok(inputs)
+    }
+
+    /// The schedule with so many ranks and microbatches, once it was met.
+    pub(super) fn schedule(&self, key: (u32, u32)) -> Option<&Schedule> {
+        self.schedules.get(&key)?.as_ref().ok()
+    }
+
+    /// Ranks and microbatches at a point whose `times` block gave these values, and what its run counts; or the rule that
+    /// it breaks.
+    pub(super) fn facts(&mut self, times: &[f64]) -> Result<((u32, u32), Facts), usize> {
         let shape = &self.shape;
         let pipelined = usize::from(shape.job.pipeline.is_some());
         let (values, numbers) = times.split_at(times.len() - 1 - pipelined);
@@ -254,10 +271,15 @@ impl<'p> Shaped<'p> {
             Err(rule) => return Err(*rule),
         };
         let chunks = stage::cut(&shape.job, schedule, &values, &mut Sink::new()).ok_or(early + 1)?;
-        let facts = stage::count(&shape.job, &shape.sharded, schedule, chunks, &values);
-        let mut inputs = shape.roots.inputs(&shape.graph, point, &facts);
-        shape.metrics.put(&shape.graph, schedule, &facts, &mut inputs);
-        Ok(inputs)
+        Ok(((p, m), stage::count(&shape.job, &shape.sharded, schedule, chunks, &values)))
+    }
+
+    /// Whether each of the points with these columns has this shape and obeys every rule that needs no schedule.
+    pub(super) fn sound(&self, n: usize, columns: &[&[f64]]) -> Vec<bool> {
+        let expected = self.shape.job.readings.iter().map(|(_, v)| *v);
+        let (read, held) = (self.readings.run(n, columns), self.first.run(n, columns));
+        let same = |row: usize| read.iter().zip(expected.clone()).all(|(c, e)| expr::scalar::equal(c[row], e));
+        (0..n).map(|row| same(row) && held.iter().all(|c| c[row] > 0.0)).collect()
     }
 
     /// Nodes of the shape at the region's points `list`; `None` where one needs the counts of the schedule.

@@ -3,7 +3,7 @@
 
 use super::{ABI, LIBRARY_VARIABLE, Unavailable};
 use libloading::Library;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, CString, c_char, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -11,6 +11,9 @@ type Version = unsafe extern "C" fn() -> u32;
 type Compile = unsafe extern "C" fn(*const u8, usize, *mut *mut c_char) -> *mut c_void;
 type Run = unsafe extern "C" fn(*const c_void, i64, *const *const f64, *const *mut f64) -> i32;
 type Ir = unsafe extern "C" fn(*const u8, usize, *mut *mut c_char) -> *mut c_char;
+type Object =
+    unsafe extern "C" fn(*const u8, usize, *const c_char, *const c_char, *mut usize, *mut *mut c_char) -> *mut u8;
+type FreeBytes = unsafe extern "C" fn(*mut u8, usize);
 type Free = unsafe extern "C" fn(*mut c_void);
 type FreeText = unsafe extern "C" fn(*mut c_char);
 
@@ -20,6 +23,8 @@ struct Functions {
     compile: Compile,
     run: Run,
     ir: Ir,
+    object: Object,
+    free_bytes: FreeBytes,
     free: Free,
     free_text: FreeText,
 }
@@ -72,6 +77,34 @@ pub(super) fn ir(bytes: &[u8]) -> Result<String, Unavailable> {
     let text = unsafe { (functions.ir)(bytes.as_ptr(), bytes.len(), &raw mut error) };
     let reason = || take(functions, error).unwrap_or_else(|| "no reason given".to_owned());
     take(functions, text).ok_or_else(|| Unavailable::Refused(reason()))
+}
+
+/// The object file of the bytes of a graph, with its function's name and a text to hold, and its LLVM IR.
+pub(super) fn object(bytes: &[u8], symbol: &str, schema: &str) -> Result<(Vec<u8>, String), Unavailable> {
+    let functions = library()?;
+    let text = |s: &str| CString::new(s.replace('\0', " ")).unwrap_or_default();
+    let (symbol, schema) = (text(symbol), text(schema));
+    let (mut length, mut note) = (0, std::ptr::null_mut());
+    // SAFETY: the version was checked; the pointers are to `bytes`, two C strings, `length` and `note`.
+    let made = unsafe {
+        (functions.object)(
+            bytes.as_ptr(),
+            bytes.len(),
+            symbol.as_ptr(),
+            schema.as_ptr(),
+            &raw mut length,
+            &raw mut note,
+        )
+    };
+    let note = take(functions, note).unwrap_or_else(|| "no reason given".to_owned());
+    if made.is_null() {
+        return Err(Unavailable::Refused(note));
+    }
+    // SAFETY: what is not null is so many bytes until it is freed.
+    let object = unsafe { std::slice::from_raw_parts(made, length) }.to_vec();
+    // SAFETY: it is from the library and this is its only `free_bytes`.
+    unsafe { (functions.free_bytes)(made, length) };
+    Ok((object, note))
 }
 
 /// A text the library gave, which is freed; none where it is null.
@@ -147,6 +180,8 @@ fn functions(path: &Path) -> Result<Result<Functions, Unavailable>, libloading::
             compile: *library.get::<Compile>(b"parc_codegen_compile\0")?,
             run: *library.get::<Run>(b"parc_codegen_run\0")?,
             ir: *library.get::<Ir>(b"parc_codegen_ir\0")?,
+            object: *library.get::<Object>(b"parc_codegen_object\0")?,
+            free_bytes: *library.get::<FreeBytes>(b"parc_codegen_free_bytes\0")?,
             free: *library.get::<Free>(b"parc_codegen_free\0")?,
             free_text: *library.get::<FreeText>(b"parc_codegen_free_text\0")?,
         }))

@@ -5,6 +5,7 @@
 
 #[cfg(feature = "llvm")]
 mod library;
+pub mod product;
 
 use crate::expr::{Graph, Id, wire};
 use std::fmt;
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 
 /// What the library must answer to `parc_codegen_version`: its C interface (high half), the format and meaning of
 /// graphs (low half).
-pub const ABI: u32 = (2 << 16) | wire::VERSION;
+pub const ABI: u32 = (3 << 16) | wire::VERSION;
 
 /// Names the back end's library, where it is not beside the program: a path.
 pub const LIBRARY_VARIABLE: &str = "PARC_CODEGEN";
@@ -66,6 +67,21 @@ pub fn llvm_ir(graph: &Graph, roots: &[Id]) -> Result<String, Unavailable> {
     return library::ir(&wire::encode(graph, roots));
     #[cfg(not(feature = "llvm"))]
     Err(Unavailable::NotBuilt)
+}
+
+/// An object file whose function `symbol` evaluates `roots`, for any machine of this kind, and its LLVM IR. `schema` is a
+/// text the object holds beside it.
+pub fn object(graph: &Graph, roots: &[Id], symbol: &str, schema: &str) -> Result<(Vec<u8>, String), Unavailable> {
+    if let Some(id) = graph.exact_only(roots) {
+        return Err(Unavailable::ExactOnly(id));
+    }
+    #[cfg(feature = "llvm")]
+    return library::object(&wire::encode(graph, roots), symbol, schema);
+    #[cfg(not(feature = "llvm"))]
+    {
+        let _ = (symbol, schema);
+        Err(Unavailable::NotBuilt)
+    }
 }
 
 /// A compiled evaluator. It can be used from many threads at once.

@@ -40,7 +40,7 @@ fn small() -> (Graph, Id) {
 fn the_bytes_are_as_documented() {
     let (g, root) = small();
     let mut expected = b"parcexpr".to_vec();
-    for count in [VERSION, 1, 3, 1, 1] {
+    for count in [VERSION, 1, 0, 3, 1, 1] {
         expected.extend(count.to_le_bytes());
     }
     expected.extend(b"n\0");
@@ -57,7 +57,7 @@ fn the_bytes_are_as_documented() {
 fn wrong_bytes_are_refused() {
     let (g, root) = small();
     let good = encode(&g, &[root]);
-    let header = 8 + 4 * 4;
+    let header = 8 + 4 * 5;
     let nodes = header + 4 + 1 + 1 + 16;
     let with = |at: usize, byte: u8| {
         let mut bytes = good.clone();
@@ -95,7 +95,7 @@ fn wrong_bytes_are_refused() {
 #[test]
 fn a_count_beyond_the_bytes_allocates_nothing() {
     let mut bytes = b"parcexpr".to_vec();
-    for count in [VERSION, u32::MAX, u32::MAX, u32::MAX] {
+    for count in [VERSION, u32::MAX, u32::MAX, u32::MAX, u32::MAX] {
         bytes.extend(count.to_le_bytes());
     }
     assert_eq!(decode(&bytes).expect_err("they are wrong"), DecodeError::Truncated);
