@@ -41,6 +41,7 @@ fn node(graph: &Graph, inputs: &[f64], values: &[f64], id: Id) -> f64 {
         Node::Eq(a, b) => truth((go(a) - go(b)).abs() < 0.5),
         Node::And(a, b) => truth(go(a) > 0.5 && go(b) > 0.5),
         Node::Or(a, b) => truth(go(a) > 0.5 || go(b) > 0.5),
+        Node::Lookup(table, a) => graph.tables()[table.0 as usize].values[go(a) as usize],
         Node::Not(a) => truth(go(a) < 0.5),
     }
 }
