@@ -4,6 +4,7 @@ use crate::analyse::Compiled;
 use crate::diagnostics::{Applicability, Code, Diagnostic};
 use crate::emit::plan::Plan;
 use crate::emit::targets::{Instead, TargetError, Where};
+use crate::graph::DataDim;
 use crate::layout::Action;
 use crate::source::{Sources, Span};
 
@@ -11,6 +12,8 @@ use crate::source::{Sources, Span};
 pub(super) struct Places {
     list: Vec<(Where, Span)>,
     layout: Span,
+    /// The dimension of positions.
+    sequence: Option<String>,
     /// Whole numbers the user's own files give to parameters: name, value and place.
     parameters: Vec<(String, i64, Span)>,
 }
@@ -36,6 +39,11 @@ impl Places {
             }
             Action::Replicate { .. } => false,
         });
+        let over = layout.rules.iter().flat_map(|r| r.axes.iter().map(|a| (&layout.named(*a).name, r.span)));
+        list.extend(over.map(|(axis, span)| (Where::ShardOver(axis.clone()), span)));
+        let inside = layout.stores.iter().filter(|s| !s.scope.is_everywhere());
+        let inside = inside.chain(&layout.stores).map(|s| (Where::StoreInside(s.class.name().into()), s.span));
+        list.extend(inside);
         list.extend(shard.map(|r| (Where::Shard, r.span)));
         list.extend(layout.attention.first().map(|a| (Where::Attention, a.span)));
         list.extend(layout.stores.iter().map(|s| (Where::Store(s.class.name().into()), s.span)));
@@ -51,7 +59,8 @@ impl Places {
         list.retain(|(_, span)| !sources.file(span.file).std);
         let written = c.job.parameters.iter().filter(|p| !sources.file(p.span.file).std && p.span != c.job.span);
         let parameters = written.map(|p| (p.name.clone(), p.value, p.span)).collect();
-        Self { list, layout: field("layout"), parameters }
+        let positions = c.job.ops.dims.iter().find(|d| d.data == Some(DataDim::Sequence));
+        Self { list, layout: field("layout"), sequence: positions.map(|d| d.name.clone()), parameters }
     }
 
     pub(super) fn span(&self, at: &Where) -> Span {
@@ -88,6 +97,12 @@ impl Places {
             }
             // An item of the library cannot be edited, nor can the layout's name stand for it.
             Instead::Text(text) => self.list.iter().any(|(w, _)| *w == e.at).then(|| (text.clone(), at, text.clone())),
+            Instead::ElseSequence => {
+                let rule = sources.snippet(at);
+                let plain = self.list.iter().any(|(w, _)| *w == e.at) && !rule.contains('\n');
+                let text = format!("{rule} else {}", self.sequence.as_ref()?);
+                plain.then(|| (text.clone(), at, text))
+            }
             Instead::Axis(name, size) => {
                 let axis = plan.layout.axes.iter().find(|a| a.name == *name)?;
                 let mut said = self.parameters.iter().filter(|(_, value, _)| *value == axis.size as i64);

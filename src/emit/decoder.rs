@@ -2,6 +2,8 @@
 //!
 //! Read off the ops, not off the model's name: a model of one's own that computes the same is the same.
 
+mod experts;
+
 use super::plan::DecoderInfo;
 use crate::expr::Graph;
 use crate::graph::{DimId, MapFn, NormKind, Op, OpGraph, OpKind, ValueId, ValueRole};
@@ -23,9 +25,6 @@ impl Reader<'_> {
         let [(layer, unit)] = repeats[..] else {
             return Err(format!("it has {} stacks of layers, a decoder has one", repeats.len()));
         };
-        if self.ops.ops().any(|(_, op)| matches!(op.kind, OpKind::Dispatch(_))) {
-            return Err("its tokens choose experts".into());
-        }
         if let Some((_, op)) = self.ops.ops().find(|(_, op)| !usual(&op.kind)) {
             return Err(format!("it computes {}, a decoder does not", self.ops.describe(op.output)));
         }
@@ -39,11 +38,15 @@ impl Reader<'_> {
             return Err("its attention is not causal".into());
         }
         let (op, a) = attention;
-        let hidden = self.hidden(layer)?;
+        let (hidden, qk_norm) = self.norms(layer, a.head_dim)?;
         let vocab = self.vocab()?;
         let (rope_base, learned) = self.positions(op, layer)?;
         let norm = self.norm()?;
-        let (activation, ffn) = self.mlp(&layer_ops, hidden)?;
+        let moe = experts::read(self, &layer_ops, hidden)?;
+        let (activation, ffn) = match &moe {
+            Some(moe) => moe.mlp,
+            None => self.mlp(&layer_ops, hidden)?,
+        };
         if a.window.is_some() || op.inputs.len() > 3 {
             return Err("its attention has a window or sinks".into());
         }
@@ -65,6 +68,8 @@ impl Reader<'_> {
             activation,
             bias,
             tied: self.tied(layer)?,
+            qk_norm,
+            experts: moe.map(|m| m.info),
         };
         self.count(&info)?;
         Ok(info)
@@ -80,19 +85,26 @@ impl Reader<'_> {
         matches!(self.ops.value(v).role, ValueRole::Param(_))
     }
 
-    /// The width that every layer's norm goes over.
-    fn hidden(&self, layer: u32) -> Result<DimId, String> {
+    /// The width that every layer's two norms go over, and whether queries and keys have one of their own.
+    fn norms(&self, layer: u32, head_dim: DimId) -> Result<(DimId, bool), String> {
         let norms = self.ops.ops().filter_map(|(_, o)| match &o.kind {
             OpKind::Norm { over, .. } if o.unit == layer => Some(over.as_slice()),
             _ => None,
         });
-        let mut norms: Vec<_> = norms.collect();
-        let n = norms.len();
-        norms.dedup();
-        match (norms[..].first(), norms.len(), n) {
-            (Some([d]), 1, 2) => Ok(*d),
-            (_, 1, n) => Err(format!("a layer has {n} norms, a decoder's has two")),
-            _ => Err("its norms go over different widths".into()),
+        let (heads, layers): (Vec<_>, Vec<_>) = norms.partition(|over| *over == [head_dim]);
+        let qk_norm = match heads.len() {
+            0 => false,
+            2 => true,
+            n => {
+                return Err(format!(
+                    "{n} of queries, keys and values are normalised, a decoder's queries and keys are"
+                ));
+            }
+        };
+        match layers[..] {
+            [[a], [b]] if a == b => Ok((*a, qk_norm)),
+            [_, _] => Err("its norms go over different widths".into()),
+            _ => Err(format!("a layer has {} norms, a decoder's has two", layers.len())),
         }
     }
 
@@ -165,14 +177,10 @@ impl Reader<'_> {
 
     /// Whether every linear layer adds a bias, or none.
     fn biases(&self, ops: &[&Op]) -> Result<bool, String> {
-        let linear = ops
-            .iter()
-            .filter(|o| matches!(o.kind, OpKind::Contract { .. }) && o.inputs.iter().any(|v| self.is_param(*v)))
-            .count();
-        let added = ops
-            .iter()
-            .filter(|o| matches!(o.kind, OpKind::Map(MapFn::Add)) && o.inputs.iter().any(|v| self.is_param(*v)))
-            .count();
+        let with_param = |o: &&&Op| o.inputs.iter().any(|v| self.is_param(*v)) && !experts::routes(self, o);
+        let count = |f: fn(&OpKind) -> bool| ops.iter().filter(|o| f(&o.kind)).filter(with_param).count();
+        let linear = count(|k| matches!(k, OpKind::Contract { .. }));
+        let added = count(|k| matches!(k, OpKind::Map(MapFn::Add)));
         match added {
             0 => Ok(false),
             n if n == linear => Ok(true),
@@ -194,10 +202,11 @@ impl Reader<'_> {
     /// The family's parameter count: a model that has other parameters is something else.
     fn count(&self, d: &DecoderInfo) -> Result<(), String> {
         let (h, f, q, kv) = (d.hidden, d.ffn, d.heads * d.head_dim, d.kv_heads * d.head_dim);
-        let mlp = if d.activation == "swiglu" { 3 * h * f } else { 2 * h * f };
+        let width = if d.activation == "swiglu" { 3 * h * f } else { 2 * h * f };
+        let mlp = d.experts.as_ref().map_or(width, |e| experts::params(e, h, width));
         let norm = if d.norm == "layer" { 2 * h } else { h };
         let bias = if d.bias { q + 2 * kv + h + f + h } else { 0 };
-        let layer = h * q + 2 * h * kv + q * h + mlp + 2 * norm + bias;
+        let layer = h * q + 2 * h * kv + q * h + mlp + 2 * norm + bias + if d.qk_norm { 2 * d.head_dim } else { 0 };
         let embed = d.vocab * h + d.learned_positions.unwrap_or(0) * h;
         let head = norm + if d.tied { 0 } else { d.vocab * h };
         let expected = d.layers * layer + embed + head;
@@ -213,9 +222,7 @@ impl Reader<'_> {
 /// What a decoder of the common family is made of.
 fn usual(kind: &OpKind) -> bool {
     match kind {
-        OpKind::Map(f) => {
-            !matches!(f, MapFn::Offset(_) | MapFn::Inverse(_) | MapFn::Sigmoid | MapFn::Tanh | MapFn::Shift(_))
-        }
+        OpKind::Map(f) => !matches!(f, MapFn::Offset(_) | MapFn::Inverse(_) | MapFn::Tanh | MapFn::Shift(_)),
         OpKind::Contract { .. }
         | OpKind::Norm { .. }
         | OpKind::Softmax { .. }
@@ -226,14 +233,14 @@ fn usual(kind: &OpKind) -> bool {
         | OpKind::Rename { .. }
         | OpKind::Split { .. }
         | OpKind::Merge { .. }
-        | OpKind::Sum { .. } => true,
+        | OpKind::Sum { .. }
+        | OpKind::Select { .. }
+        | OpKind::Dispatch(_)
+        | OpKind::Combine(_) => true,
         OpKind::Embed { .. }
         | OpKind::CrossEntropy { .. }
         | OpKind::Concat { .. }
         | OpKind::Regroup { .. }
-        | OpKind::Select { .. }
-        | OpKind::Dispatch(_)
-        | OpKind::Combine(_)
         | OpKind::Custom(_) => false,
     }
 }

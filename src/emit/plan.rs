@@ -120,6 +120,27 @@ pub struct DecoderInfo {
     pub bias: bool,
     /// Whether the head reuses the embedding.
     pub tied: bool,
+    /// Whether queries and keys are normalised, each head on its own.
+    pub qk_norm: bool,
+    /// The experts of every layer; `ffn` is the width of one of them.
+    pub experts: Option<ExpertsInfo>,
+}
+
+/// A mixture of experts in place of each layer's MLP.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct ExpertsInfo {
+    /// How many.
+    pub count: u64,
+    /// How many a token chooses.
+    pub top_k: u64,
+    /// Groups they come in, and how many of a token's best groups it chooses from; none where it chooses from all.
+    pub groups: Option<(u64, u64)>,
+    /// Whether a bias steers the choice and not the weights.
+    pub correction_bias: bool,
+    /// Width of the expert that every token sees.
+    pub shared: Option<u64>,
+    /// Whether a learned gate weighs it.
+    pub shared_gate: bool,
 }
 
 /// The cluster.
@@ -172,6 +193,10 @@ pub struct LayoutInfo {
     pub context_method: Option<&'static str>,
     /// Classes stored sharded and over which axes.
     pub stored: BTreeMap<&'static str, Vec<String>>,
+    /// Classes that rest otherwise in one region than in another: the class, and the second of two unlike parameters.
+    pub unlike: BTreeMap<&'static str, String>,
+    /// How experts read the ranks, in a model that has some. `stored` then speaks of all other parameters.
+    pub experts: Option<ExpertLayout>,
     /// How long gathered parameters live: `layer`, `microbatch`, `step`; none where parameters are not stored sharded.
     pub hold: Option<&'static str>,
     /// Whether gathers of parameters, reductions of gradients and stage messages hide behind compute.
@@ -180,10 +205,22 @@ pub struct LayoutInfo {
     pub overlap_reduce: bool,
     /// See `overlap_gather`.
     pub overlap_p2p: bool,
+    /// Whether tokens travel to experts and back behind compute.
+    pub overlap_experts: bool,
     /// What is recomputed.
     pub recompute: RecomputeInfo,
     /// Dimensions padded: name, true extent, padded extent.
     pub pads: Vec<(String, u64, u64)>,
+}
+
+/// How experts are laid out: the same ranks, read with axes of their own.
+#[derive(Clone, Debug, Serialize)]
+pub struct ExpertLayout {
+    /// Axes outermost first, by the names of a `fold` where there is one. [`AxisRole::Tensor`] splits an expert,
+    /// [`AxisRole::Data`] holds copies of it.
+    pub axes: Vec<AxisInfo>,
+    /// Classes of the experts stored sharded and over which of these axes.
+    pub stored: BTreeMap<&'static str, Vec<String>>,
 }
 
 /// What is recomputed in the backward.
@@ -237,6 +274,8 @@ pub enum AxisRole {
     Tensor,
     /// Runs the pipeline.
     Pipeline,
+    /// Holds other experts than its neighbours.
+    Expert,
     /// Nothing: its ranks repeat each other.
     Idle,
 }

@@ -253,6 +253,10 @@ pub enum OpKind {
         experts: DimId,
         /// The dimension of the choices of one token.
         choices: DimId,
+        /// Groups the experts come in.
+        groups: i64,
+        /// How many of a token's best groups it may choose from; 0 for all.
+        kept: i64,
     },
     /// Tokens (first operand) to the slots of the experts their choices (second) name.
     Dispatch(Route),

@@ -132,7 +132,7 @@ fn result(graph: &OpGraph, op: &Op) -> Option<Vec<DimId>> {
             let out = &graph.value(op.output).dims;
             out.contains(over).then(|| out.clone())
         }
-        OpKind::Select { experts, choices } => {
+        OpKind::Select { experts, choices, .. } => {
             has(experts).then(|| [&without(first, &[*experts])[..], &[*choices]].concat())
         }
         OpKind::Dispatch(r) => {

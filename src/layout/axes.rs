@@ -125,16 +125,22 @@ impl Layout {
 
     /// The names a user knows `axes` by: the axes that cover them, the widest first where several do, then factors.
     pub fn names(&self, axes: &[AxisId]) -> Vec<String> {
-        let mut left = axes.to_vec();
+        self.names_where(axes, &|_| true)
+    }
+
+    /// As [`Layout::names`], of the axes that are `wide`: those of one rank are part of any name and need none.
+    pub fn names_where(&self, axes: &[AxisId], wide: &dyn Fn(AxisId) -> bool) -> Vec<String> {
+        let mut left: Vec<_> = axes.iter().copied().filter(|a| wide(*a)).collect();
+        let of = |a: &NamedAxis| a.fine.iter().copied().filter(|f| wide(*f)).collect::<Vec<_>>();
         let mut out: Vec<(AxisId, String)> = Vec::new();
         while let Some(axis) = left.first().copied() {
-            let inside = |a: &&NamedAxis| a.fine.contains(&axis) && a.fine.iter().all(|f| left.contains(f));
-            let widest = self.named.iter().rev().filter(inside).max_by_key(|a| a.fine.len());
+            let inside = |a: &&NamedAxis| a.fine.contains(&axis) && of(a).iter().all(|f| left.contains(f));
+            let widest = self.named.iter().rev().filter(inside).max_by_key(|a| of(a).len());
             let (name, covered) = match widest {
                 // Of equally wide names the mesh's is the one everybody knows.
                 Some(a) => {
-                    let same = self.named.iter().find(|b| b.fine == a.fine).unwrap_or(a);
-                    (same.name.clone(), same.fine.clone())
+                    let same = self.named.iter().find(|b| of(b) == of(a)).unwrap_or(a);
+                    (same.name.clone(), of(same))
                 }
                 None => (self.axis(axis).name.clone(), vec![axis]),
             };

@@ -39,6 +39,7 @@ mod work;
 
 pub use placement::AxisUse;
 pub use print::text;
+pub use storage::resting;
 pub use types::{
     Broken, Bytes, Collective, CollectiveKind, Content, Obligation, Phase, Placement, Purpose, Saved, ShardedGraph,
     ShardedParam, ShardedUnit, Step, StepId, StepKind, Task, Tensor, TensorId, Work,

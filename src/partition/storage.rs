@@ -26,7 +26,7 @@ pub(super) struct Rest {
 }
 
 /// The `store` that speaks of `class` in `region`: innermost scope first, then later text.
-pub(super) fn store<'l>(
+pub fn resting<'l>(
     graph: &OpGraph,
     layout: &'l Layout,
     region: RegionId,
@@ -42,7 +42,7 @@ pub(super) fn store<'l>(
 
 /// Whether activations gathered in `region` stay for the backward.
 pub(super) fn keeps_gathered(graph: &OpGraph, layout: &Layout, region: RegionId) -> bool {
-    store(graph, layout, region, Class::Act, "").is_some_and(|s| s.keep_gathered)
+    resting(graph, layout, region, Class::Act, "").is_some_and(|s| s.keep_gathered)
 }
 
 /// How each parameter rests, by parameter; an axis its use is split over already is an error.
@@ -61,7 +61,7 @@ pub(super) fn rests(
         let used = &placements[value.0 as usize];
         let name = graph.value(value).name.as_str();
         let mut axes = |class| {
-            let Some(store) = store(graph, layout, region, class, name) else { return Vec::new() };
+            let Some(store) = resting(graph, layout, region, class, name) else { return Vec::new() };
             let mut free = Vec::new();
             for axis in &store.axes {
                 match used.on(*axis) {
@@ -79,10 +79,10 @@ pub(super) fn rests(
         };
         let (param, grad, state) = (axes(Class::Param), axes(Class::Grad), axes(Class::State));
         let along = [Class::Param, Class::Grad, Class::State].map(|class| {
-            let named = &store(graph, layout, region, class, name)?.along;
+            let named = &resting(graph, layout, region, class, name)?.along;
             named.iter().find_map(|n| graph.value(value).dims.iter().copied().find(|d| graph.dim(*d).name == *n))
         });
-        let hold = store(graph, layout, region, Class::Param, name).map(|s| s.hold);
+        let hold = resting(graph, layout, region, Class::Param, name).map(|s| s.hold);
         rests.push(Rest { along, param, grad, state, hold });
     }
     rests

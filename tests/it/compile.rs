@@ -64,6 +64,13 @@ impl Checked {
         self.attempt(values).unwrap_or_else(|said| panic!("{values:?}: {said}"))
     }
 
+    /// The plan of the first job as launchers read it: every rank and group.
+    #[track_caller]
+    pub(crate) fn launched(&self, values: &[(&str, i64)]) -> Plan {
+        let mut compiled = self.compiled(values);
+        assemble::plan(&mut compiled, &self.program, &self.sources, &settings(values), &[], Ranks::Listed)
+    }
+
     /// The plan of the first job as reports read it: no ranks, no claims.
     #[track_caller]
     pub(crate) fn report(&self, values: &[(&str, i64)]) -> Plan {

@@ -57,6 +57,7 @@ mod syntax_editing_check;
 mod syntax_fix;
 mod syntax_format;
 mod tables;
+mod targets_experts;
 mod targets_files;
 mod targets_launchers;
 mod targets_megatron;

@@ -76,7 +76,21 @@ const OPTIONS: &[(&str, Takes)] = &[
     ("--make-vocab-size-divisible-by", Int),
     ("--attention-dropout", Float),
     ("--hidden-dropout", Float),
+    ("--qk-layernorm", Nothing),
     ("--num-experts", Int),
+    ("--moe-layer-freq", Text),
+    ("--moe-ffn-hidden-size", Int),
+    ("--moe-router-topk", Int),
+    ("--moe-router-pre-softmax", Nothing),
+    ("--moe-router-num-groups", Int),
+    ("--moe-router-group-topk", Int),
+    ("--moe-router-score-function", OneOf(&["softmax", "sigmoid", "sqrtsoftplus"])),
+    ("--moe-router-enable-expert-bias", Nothing),
+    ("--moe-router-load-balancing-type", OneOf(&["aux_loss", "seq_aux_loss", "global_aux_loss", "sinkhorn", "none"])),
+    ("--moe-aux-loss-coeff", Float),
+    ("--moe-grouped-gemm", Nothing),
+    ("--moe-token-dispatcher-type", OneOf(&["allgather", "alltoall", "flex"])),
+    ("--moe-shared-expert-intermediate-size", Int),
     ("--multi-latent-attention", Nothing),
     ("--micro-batch-size", Int),
     ("--global-batch-size", Int),
@@ -210,6 +224,16 @@ pub(crate) fn padded_vocab(a: &Parsed) -> u64 {
     a.size("--vocab-size").div_ceil(multiple) * multiple
 }
 
+/// etp, ep, edp and pp index of `rank`: experts have a grid of their own, in which context ranks are nobody's.
+pub(crate) fn expert_coordinates(a: &Parsed, world: u64, rank: u64) -> [u64; 4] {
+    let et = a.int("--expert-tensor-parallel-size").unwrap_or(a.size("--tensor-model-parallel-size"));
+    let e = a.size("--expert-model-parallel-size");
+    let p = a.size("--pipeline-model-parallel-size");
+    let d = world / (et * e * p);
+    let (etp, ep, outer) = (rank % et, rank / et % e, rank / (et * e));
+    if a.has("--use-tp-pp-dp-mapping") { [etp, ep, outer / p, outer % p] } else { [etp, ep, outer % d, outer / d] }
+}
+
 /// tp, cp, dp and pp index of `rank` in a world of `world` ranks.
 pub(crate) fn coordinates(a: &Parsed, world: u64, rank: u64) -> [u64; 4] {
     let t = a.size("--tensor-model-parallel-size");
@@ -336,6 +360,19 @@ pub(crate) fn violations(args: &[String], world: u64, environment: &[(String, St
     must(11, !a.has("--tp-comm-overlap") || sp, "tp-comm-overlap needs sequence parallelism");
     must(12, !(a.has("--num-experts") && t > 1 && !sp), "experts and tensor ranks need sequence parallelism");
     must(13, e == 1 || a.int("--num-experts").is_some_and(|n| n % e == 0), "expert ranks divide experts");
+    let et = a.int("--expert-tensor-parallel-size").unwrap_or(t);
+    let experts = a.int("--num-experts");
+    must(2, experts.is_none() || world.is_multiple_of(et * e * p), "world size is a multiple of etp × ep × pp");
+    must(14, experts.is_none() || et == 1 || a.has("--disable-bias-linear"), "split experts have no biases");
+    let top_k = a.int("--moe-router-topk").unwrap_or(2);
+    let sigmoid = a.text("--moe-router-score-function").is_some_and(|f| f != "softmax");
+    must(26, experts.is_none() || top_k > 1 || sigmoid || a.has("--moe-router-pre-softmax"), "one choice, pre-softmax");
+    must(26, !a.has("--moe-router-enable-expert-bias") || sigmoid, "an expert bias corrects sigmoids");
+    let groups = a.int("--moe-router-num-groups");
+    must(26, !a.has("--moe-router-group-topk") || groups.is_some(), "group-topk needs groups");
+    must(26, groups.is_none_or(|g| experts.is_some_and(|n| n % g == 0)), "groups divide experts");
+    let copies = world / (et * e * p).max(1);
+    must(31, !a.has("--use-tp-pp-dp-mapping") || p == 1 || experts.is_none() || copies == d, "dp equals expert dp");
     let sequence = a.size("--seq-length");
     let methods = a.0.get("--cp-comm-type").cloned().unwrap_or_default();
     must(15, c == 1 || sequence % (2 * c) == 0, "2 cp divides the sequence");
@@ -466,6 +503,13 @@ fn each_rule_rejects_something() {
         (12, &["--num-experts 8", "- --sequence-parallel"]),
         (13, &["--expert-model-parallel-size 2"]),
         (13, &["--expert-model-parallel-size 4", "--num-experts 6"]),
+        (2, &["--num-experts 8", "--expert-model-parallel-size 8", "--expert-tensor-parallel-size 2"]),
+        (14, &["--num-experts 8", "- --disable-bias-linear"]),
+        (26, &["--num-experts 8", "--moe-router-topk 1"]),
+        (26, &["--num-experts 8", "--moe-router-enable-expert-bias"]),
+        (26, &["--num-experts 8", "--moe-router-group-topk 2"]),
+        (26, &["--num-experts 8", "--moe-router-num-groups 3"]),
+        (31, &["--num-experts 8", "--expert-model-parallel-size 2", "--use-tp-pp-dp-mapping"]),
         (15, &["--context-parallel-size 4", "--seq-length 8196"]),
         (15, &["--context-parallel-size 2", "--cp-comm-type p2p a2a"]),
         (15, &["--context-parallel-size 4", "--cp-comm-type a2a+p2p"]),

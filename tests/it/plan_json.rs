@@ -126,7 +126,7 @@ fn the_schema_rejects_what_is_not_a_plan() {
         |v| drop(v.as_object_mut().unwrap().remove("ranks")),
         |v| v["surprise"] = 1.into(),
         |v| v["ranks"][3]["stage"] = (-1).into(),
-        |v| v["layout"]["axes"][0]["role"] = "expert".into(),
+        |v| v["layout"]["axes"][0]["role"] = "model".into(),
         |v| v["model"]["decoder"]["layers"] = "32".into(),
         |v| v["time"]["parts"][0] = serde_json::json!(["matmul"]),
         |v| v["layout"]["recompute"] = "some".into(),

@@ -56,6 +56,8 @@ pub(crate) fn gpt3() -> Plan {
         activation: "gelu",
         bias: true,
         tied: true,
+        qk_norm: false,
+        experts: None,
     };
     let mesh: Mesh = &[("pp", 8, Pipeline), ("dp", 24, Data), ("tp", 8, Tensor)];
     let mut plan = plan("gpt3", &decoder, mesh, 2, &[6; 16], (2304, 2048, 2));
@@ -85,6 +87,8 @@ fn llama(layers: u64, hidden: u64, heads: u64, ffn: u64) -> DecoderInfo {
         activation: "swiglu",
         bias: false,
         tied: false,
+        qk_norm: false,
+        experts: None,
     }
 }
 
@@ -130,10 +134,13 @@ pub(crate) fn plan(
             sequence_parallel: false,
             context_method: None,
             stored: BTreeMap::new(),
+            unlike: BTreeMap::new(),
+            experts: None,
             hold: None,
             overlap_gather: false,
             overlap_reduce: false,
             overlap_p2p: false,
+            overlap_experts: false,
             recompute: RecomputeInfo::None,
             pads: vec![],
             axes,

@@ -29,7 +29,7 @@ pub(super) fn select<'p>(
     let experts = args.dim(b, "over")?;
     let k = args.whole(b, "k", 1)?;
     let groups = args.whole(b, "groups", 1)?;
-    args.whole(b, "keep", 0)?;
+    let kept = args.whole(b, "keep", 0)?;
     let dims = b.ops.value(g).dims.clone();
     if !dims.contains(&experts) {
         args.wants(b, "scores that have the dimension of the experts");
@@ -45,14 +45,14 @@ pub(super) fn select<'p>(
     let choices = b.ops.add_dim(Dim::plain(CHOICES, extent, args.span));
     let mut out: Vec<_> = dims.into_iter().filter(|d| *d != experts).collect();
     out.push(choices);
-    Some(add(b, OpKind::Select { experts, choices }, &[g], ordered(out, target), args.span))
+    Some(add(b, OpKind::Select { experts, choices, groups, kept }, &[g], ordered(out, target), args.span))
 }
 
 /// The dimensions of a choice: what made it.
 fn chosen(b: &Builder<'_, '_, '_>, route: ValueId) -> Option<(DimId, DimId)> {
     let op = b.ops.producer(route)?;
     match b.ops.flow[op].kind {
-        OpKind::Select { experts, choices } => Some((experts, choices)),
+        OpKind::Select { experts, choices, .. } => Some((experts, choices)),
         _ => None,
     }
 }

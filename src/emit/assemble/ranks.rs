@@ -14,7 +14,12 @@ pub(super) fn ranks(
     let per_node = c.job.cluster.levels.first().map_or(1, |l| l.devices as u64).max(1);
     let mut groups: BTreeMap<String, Vec<Vec<u64>>> = BTreeMap::new();
     let mut group_of: Vec<Vec<u64>> = Vec::new();
-    for axis in &layout.axes {
+    let experts = layout.experts.iter().flat_map(|e| &e.axes);
+    for (i, axis) in layout.axes.iter().chain(experts).enumerate() {
+        // Axes that experts share with all others are listed once.
+        if groups.contains_key(&axis.name) {
+            continue;
+        }
         let mut list: Vec<Vec<u64>> = Vec::new();
         let mut of = vec![0; devices as usize];
         for rank in 0..devices {
@@ -27,7 +32,9 @@ pub(super) fn ranks(
             }
         }
         groups.insert(axis.name.clone(), list);
-        group_of.push(of);
+        if i < layout.axes.len() {
+            group_of.push(of);
+        }
     }
     let pipeline =
         layout.axes.iter().position(|a| c.job.layout.pipeline.is_some_and(|p| c.job.layout.axis(p).name == a.name));

@@ -198,6 +198,8 @@ pub enum Instead {
     Text(String),
     /// A mesh axis of this many ranks.
     Axis(String, u64),
+    /// The rule as it is, with `else` the sequence.
+    ElseSequence,
 }
 
 /// What of a job an error is about; the caller knows the lines.
@@ -215,10 +217,14 @@ pub enum Where {
     Axis(String),
     /// The rule that shards over the tensor axis.
     Shard,
+    /// The first rule that shards over the axis of this name.
+    ShardOver(String),
     /// `attention over … via …`.
     Attention,
     /// `store` of this class.
     Store(String),
+    /// `store` of this class in a region of its own.
+    StoreInside(String),
     /// `overlap` of this kind: `gather`, `reduce`, `p2p`.
     Overlap(&'static str),
     /// `recompute`.

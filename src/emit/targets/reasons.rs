@@ -1,6 +1,6 @@
 //! Why a target cannot run a plan, collected.
 
-use super::sizes::{axes, listed};
+use super::sizes::{axes, expert_axes, listed};
 use super::{Instead, Sizes, TargetError, Where};
 use crate::emit::plan::{AxisInfo, AxisRole, Plan};
 use std::cmp::Reverse;
@@ -12,9 +12,19 @@ pub(super) struct Reasons {
 }
 
 impl Reasons {
-    /// None yet, of this target.
-    pub(super) fn of(target: &'static str) -> Self {
-        Self { target, list: Vec::new() }
+    /// What no target can be told of `plan`; of `target`, none yet.
+    pub(super) fn of(target: &'static str, plan: &Plan) -> Self {
+        let mut reasons = Self { target, list: Vec::new() };
+        for (class, both) in &plan.layout.unlike {
+            let what = format!("`{class}` rests otherwise in one region than in another: {both}");
+            let why = "frameworks are told one way for all parameters, and one for those of experts";
+            reasons.add(Where::StoreInside((*class).into()), what, why);
+        }
+        if plan.layout.overlap_experts {
+            let why = "no target is told yet to hide what travels to experts";
+            reasons.add(Where::Overlap("dispatch"), "tokens travel to experts behind compute", why);
+        }
+        reasons
     }
 
     /// Adds a reason; the result is refined by [`Reason`]'s methods.
@@ -51,6 +61,21 @@ impl Reasons {
         }
     }
 
+    /// Refuses experts that are not laid out as all other parameters are: on other ranks, split, or stored otherwise.
+    pub(super) fn ordinary_experts(&mut self, plan: &Plan, why: &str) {
+        let able: &[&str] = &["megatron", "torchtitan"];
+        let Some(experts) = &plan.layout.experts else { return };
+        if let Some(axis) = expert_axes(plan).into_iter().find(|a| a.role == AxisRole::Expert) {
+            let what = format!("experts are split over `{}`, {} ranks", axis.name, axis.size);
+            self.add(Where::ShardOver(axis.name.clone()), what, why).able(able);
+        } else if let Some((class, _)) =
+            experts.stored.iter().find(|(class, o)| plan.layout.stored.get(*class) != Some(*o))
+        {
+            let what = format!("`{class}` of experts is stored otherwise than of other parameters");
+            self.add(Where::StoreInside((*class).into()), what, why).able(able);
+        }
+    }
+
     /// Whether there is none.
     pub(super) fn none(&self) -> bool {
         self.list.is_empty()
@@ -74,6 +99,12 @@ impl Reason<'_> {
     /// What to write instead.
     pub(super) fn instead(self, text: impl Into<String>) -> Self {
         self.0.instead = Some(Instead::Text(text.into()));
+        self
+    }
+
+    /// The rule it is about, with `else` the sequence.
+    pub(super) fn else_sequence(self) -> Self {
+        self.0.instead = Some(Instead::ElseSequence);
         self
     }
 

@@ -9,19 +9,30 @@ pub(super) struct Sizes {
     pub(super) cp: u64,
     pub(super) dp: u64,
     pub(super) pp: u64,
+    /// Ranks that hold other experts than each other; 1 in a model without.
+    pub(super) ep: u64,
+    /// Ranks that split one expert.
+    pub(super) etp: u64,
+    /// Ranks that hold the same piece of an expert.
+    pub(super) edp: u64,
 }
 
 impl Sizes {
     pub(super) fn of(plan: &Plan) -> Self {
-        let product = |role| {
-            let axes = plan.layout.axes.iter().filter(|a| a.role == role);
+        let over = |axes: &[AxisInfo], role| {
+            let axes = axes.iter().filter(|a| a.role == role);
             axes.fold(1_u64, |n, a| n.saturating_mul(a.size.max(1)))
         };
+        let product = |role| over(&plan.layout.axes, role);
+        let experts = |role| plan.layout.experts.as_ref().map_or(1, |e| over(&e.axes, role));
         Self {
             tp: product(AxisRole::Tensor),
             cp: product(AxisRole::Context),
             dp: product(AxisRole::Data),
             pp: product(AxisRole::Pipeline),
+            ep: experts(AxisRole::Expert),
+            etp: experts(AxisRole::Tensor),
+            edp: experts(AxisRole::Data),
         }
     }
 
@@ -67,7 +78,22 @@ pub(super) fn stored<'a>(plan: &'a Plan, class: &str) -> &'a [String] {
 
 /// Axes of more than one rank, fastest first.
 pub(super) fn axes(plan: &Plan) -> Vec<&AxisInfo> {
-    let mut axes: Vec<_> = plan.layout.axes.iter().filter(|a| a.size > 1).collect();
+    fastest_first(&plan.layout.axes)
+}
+
+/// The axes as experts see them, of more than one rank, fastest first; none in a model without experts.
+pub(super) fn expert_axes(plan: &Plan) -> Vec<&AxisInfo> {
+    plan.layout.experts.as_ref().map_or_else(Vec::new, |e| fastest_first(&e.axes))
+}
+
+/// The axes a class of the experts is stored over.
+pub(super) fn stored_experts<'a>(plan: &'a Plan, class: &str) -> &'a [String] {
+    let stored = plan.layout.experts.as_ref().and_then(|e| e.stored.get(class));
+    stored.map_or(&[][..], Vec::as_slice)
+}
+
+fn fastest_first(axes: &[AxisInfo]) -> Vec<&AxisInfo> {
+    let mut axes: Vec<_> = axes.iter().filter(|a| a.size > 1).collect();
     axes.sort_by_key(|a| a.stride);
     axes
 }

@@ -18,8 +18,9 @@ pub(super) fn axes(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) {
         AxisRole::Data if over.contains(&a.name) => Some(2),
         AxisRole::Data => Some(3),
         AxisRole::Pipeline => Some(4),
-        AxisRole::Idle => None,
+        AxisRole::Expert | AxisRole::Idle => None,
     });
+    reasons.ordinary_experts(plan, "accelerate has no key for expert parallelism");
     if sizes.cp > 1 && plan.layout.context_method == Some("ring") {
         let why = "accelerate's context parallelism gathers keys and values, or exchanges heads for tokens";
         reasons.add(Where::Attention, "attention via `ring`", why).able(&["megatron"]);

@@ -23,7 +23,7 @@ const FILE: &str = "accelerate.yaml";
 /// What starts `plan`, or every reason why nothing does.
 pub(super) fn program(plan: &Plan) -> Result<Program, Vec<TargetError>> {
     let sizes = Sizes::of(plan);
-    let mut reasons = Reasons::of(NAME);
+    let mut reasons = Reasons::of(NAME, plan);
     checks::axes(plan, &sizes, &mut reasons);
     let data = checks::data(plan, &sizes, &mut reasons);
     checks::precision(plan, &mut reasons);

@@ -20,8 +20,9 @@ pub(super) fn axes(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) {
     reasons.misplaced(plan, "data or tensor", order, |a| match a.role {
         AxisRole::Tensor => Some(0),
         AxisRole::Data => Some(1),
-        AxisRole::Context | AxisRole::Pipeline | AxisRole::Idle => None,
+        AxisRole::Context | AxisRole::Pipeline | AxisRole::Expert | AxisRole::Idle => None,
     });
+    reasons.ordinary_experts(plan, "expert parallelism is code of the model, not a key of DeepSpeed's JSON file");
     if plan.layout.recompute != RecomputeInfo::None {
         let why = "recomputation is code of the model; the file cannot switch it on";
         reasons.add(Where::Recompute, "activations are recomputed", why).able(&[

@@ -24,7 +24,7 @@ const FILE: &str = "ds_config.json";
 /// What starts `plan`, or every reason why nothing does.
 pub(super) fn program(plan: &Plan) -> Result<Program, Vec<TargetError>> {
     let sizes = Sizes::of(plan);
-    let mut reasons = Reasons::of(NAME);
+    let mut reasons = Reasons::of(NAME, plan);
     checks::axes(plan, &sizes, &mut reasons);
     reasons.uneven_batch(plan, &sizes);
     let stage = checks::stage(plan, &sizes, &mut reasons);

@@ -57,6 +57,35 @@ pub(super) fn model(plan: &Plan, sizes: &Sizes, errors: &mut Reasons) {
     }
 }
 
+/// Refuses experts that Megatron's MoE layer would not train, or cannot be told of.
+pub(super) fn experts(plan: &Plan, sizes: &Sizes, errors: &mut Reasons) {
+    let Some((d, e)) = plan.model.decoder.as_ref().and_then(|d| Some((d, d.experts.as_ref()?))) else { return };
+    if sizes.tp > 1 && !plan.layout.sequence_parallel {
+        let what = format!("experts beside tensor parallelism, tp = {}, without sequence parallelism", sizes.tp);
+        let why = format!(
+            "Megatron's MoE layer refuses to train where {} tensor ranks hold the whole sequence each: the first forward fails",
+            sizes.tp
+        );
+        errors.add(Where::Shard, what, why).else_sequence();
+    }
+    if !e.count.is_multiple_of(sizes.ep) {
+        let what = format!("{} experts over {} ranks", e.count, sizes.ep);
+        errors.add(Where::Model, what, "expert ranks must divide the experts");
+    }
+    if !d.ffn.is_multiple_of(sizes.etp) {
+        let what = format!("experts of {} columns", d.ffn);
+        errors.add(Where::Model, what, format!("expert tensor parallelism needs a multiple of {}", sizes.etp));
+    }
+    if d.bias && sizes.etp > 1 {
+        let what = format!("experts with biases over {} ranks", sizes.etp);
+        errors.add(Where::Model, what, "Megatron splits an expert only where it has no biases");
+    }
+    if e.shared_gate {
+        let what = "the shared expert has a gate of its own";
+        errors.add(Where::Model, what, "this target does not write that gate");
+    }
+}
+
 /// The padded dimension that is the vocabulary, if it is padded, and the rows of its table.
 pub(super) fn vocab<'a>(plan: &'a Plan, d: &DecoderInfo) -> (Option<&'a str>, u64) {
     let pads = plan.layout.pads.iter().filter(|(_, from, _)| *from == d.vocab);

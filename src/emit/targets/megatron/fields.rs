@@ -6,6 +6,7 @@ use super::order::Order;
 use super::split::Layers;
 use super::{Chosen, NAME, VERSION};
 use crate::emit::Artifacts;
+use crate::emit::plan::ExpertsInfo;
 use crate::emit::targets::{CliOption, Entry, Program, Section, Starter, Word};
 
 /// The values of an option: `None` leaves it out, no values make it a switch.
@@ -27,6 +28,7 @@ const MODEL: &[Field] = &[
     ("--max-position-embeddings", |c| one(c.decoder.learned_positions.unwrap_or(c.plan.training.sequence))),
     ("--position-embedding-type", |c| one(if c.decoder.rope_base.is_some() { "rope" } else { "learned_absolute" })),
     ("--rotary-base", |c| c.decoder.rope_base.and_then(|base| one(base as u64))),
+    ("--qk-layernorm", |c| switch(c.decoder.qk_norm)),
     ("--swiglu", |c| switch(c.decoder.activation == "swiglu")),
     ("--normalization", |c| one(if c.decoder.norm == "rms" { "RMSNorm" } else { "LayerNorm" })),
     ("--untie-embeddings-and-output-weights", |c| switch(!c.decoder.tied)),
@@ -43,12 +45,37 @@ const MODEL: &[Field] = &[
     ("--hidden-dropout", |_| one(0)),
 ];
 
+/// The experts, in a model that has some.
+const EXPERTS: &[Field] = &[
+    ("--num-experts", |c| experts(c).and_then(|e| one(e.count))),
+    ("--moe-ffn-hidden-size", |c| experts(c).and_then(|_| one(c.decoder.ffn))),
+    ("--moe-router-topk", |c| experts(c).and_then(|e| one(e.top_k))),
+    // The weight of a single choice is its share of all scores; softmax over one score is 1.
+    ("--moe-router-pre-softmax", |c| experts(c).and_then(|e| switch(e.top_k == 1 && !e.correction_bias))),
+    ("--moe-router-num-groups", |c| experts(c).and_then(|e| e.groups).and_then(|(groups, _)| one(groups))),
+    ("--moe-router-group-topk", |c| experts(c).and_then(|e| e.groups).and_then(|(_, kept)| one(kept))),
+    // Megatron corrects scores by a bias only where they are sigmoids.
+    ("--moe-router-score-function", |c| experts(c).and_then(|e| one_if(e.correction_bias, "sigmoid"))),
+    ("--moe-router-enable-expert-bias", |c| experts(c).and_then(|e| switch(e.correction_bias))),
+    ("--moe-shared-expert-intermediate-size", |c| experts(c).and_then(|e| e.shared).and_then(one)),
+    // What the plan predicts: experts of a rank in one kernel, tokens by all-to-all, none dropped.
+    ("--moe-grouped-gemm", |c| experts(c).and_then(|_| switch(true))),
+    ("--moe-token-dispatcher-type", |c| experts(c).and_then(|_| one("alltoall"))),
+];
+
+fn experts<'a>(c: &'a Chosen) -> Option<&'a ExpertsInfo> {
+    c.decoder.experts.as_ref()
+}
+
 /// How ranks share the work.
 const LAYOUT: &[Field] = &[
     ("--tensor-model-parallel-size", |c| one(c.sizes.tp)),
     ("--sequence-parallel", |c| switch(c.plan.layout.sequence_parallel && c.sizes.tp > 1)),
     ("--context-parallel-size", |c| one_if(c.sizes.cp > 1, c.sizes.cp)),
     ("--cp-comm-type", |c| c.attention.and_then(one)),
+    ("--expert-model-parallel-size", |c| experts(c).and_then(|_| one(c.sizes.ep))),
+    // Left out, Megatron takes the tensor ranks.
+    ("--expert-tensor-parallel-size", |c| experts(c).and_then(|_| one(c.sizes.etp))),
     ("--pipeline-model-parallel-size", |c| one(c.sizes.pp)),
     ("--use-tp-pp-dp-mapping", |c| switch(c.order == Order::DataSlowest)),
     ("--num-virtual-stages-per-pipeline-rank", |c| {
@@ -113,6 +140,10 @@ const OPEN: &[Field] = &[
     ("--lr", |_| one("3e-4")),
     ("--min-lr", |_| one("3e-5")),
     ("--lr-decay-style", |_| one("cosine")),
+    ("--moe-router-load-balancing-type", |c| {
+        experts(c).and_then(|e| one(if e.correction_bias { "none" } else { "aux_loss" }))
+    }),
+    ("--moe-aux-loss-coeff", |c| experts(c).and_then(|e| one_if(!e.correction_bias, "1e-2"))),
     ("--mock-data", |_| switch(true)),
     ("--tokenizer-type", |_| one("NullTokenizer")),
     ("--vocab-size", |c| one(c.decoder.vocab)),
@@ -124,6 +155,13 @@ pub(super) fn program(chosen: &Chosen) -> Program {
         let options = fields.iter().filter_map(|(flag, of)| Some(CliOption { flag, values: of(chosen)? }));
         Section { title, options: options.collect() }
     };
+    let derived = [
+        section("model", MODEL),
+        section("experts", EXPERTS),
+        section("parallel layout", LAYOUT),
+        section("memory and overlap", MEMORY),
+        section("batch and precision", TRAINING),
+    ];
     Program {
         target: NAME,
         version: VERSION,
@@ -131,12 +169,7 @@ pub(super) fn program(chosen: &Chosen) -> Program {
         entry: Entry::Script { home: "MEGATRON_HOME", file: "pretrain_gpt.py" },
         // Tensor and context parallelism overlap rightly only when kernels start in the order they are issued.
         environment: vec![("CUDA_DEVICE_MAX_CONNECTIONS".into(), "1".into())],
-        derived: vec![
-            section("model", MODEL),
-            section("parallel layout", LAYOUT),
-            section("memory and overlap", MEMORY),
-            section("batch and precision", TRAINING),
-        ],
+        derived: derived.into_iter().filter(|s| !s.options.is_empty()).collect(),
         editable: vec![section("data and learning rate", OPEN)],
         files: Artifacts::new(),
     }

@@ -2,6 +2,7 @@
 
 use super::{Reasons, Sizes, Where};
 use crate::emit::plan::{AxisRole, Plan, RecomputeInfo, RecomputePart};
+use crate::emit::targets::sizes::{expert_axes, stored_experts};
 
 /// How memory and overlap are said.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,8 +31,16 @@ pub(super) enum Recompute {
 /// The plan's choices in Megatron's words.
 pub(super) fn of(plan: &Plan, sizes: &Sizes, errors: &mut Reasons) -> Option<Memory> {
     let before = errors.count();
-    let optimizer_instances = state(plan, errors);
-    unsharded(plan, errors);
+    let optimizer_instances = expert_state(plan, sizes, state(plan, errors), errors);
+    for (class, axes) in &plan.layout.stored {
+        unsharded(plan, class, axes, Where::Store, errors);
+    }
+    for (class, axes) in plan.layout.experts.iter().flat_map(|e| &e.stored) {
+        // What is said of all parameters is refused once.
+        if !plan.layout.stored.contains_key(class) {
+            unsharded(plan, class, axes, Where::StoreInside, errors);
+        }
+    }
     let layout = &plan.layout;
     let overlap_reduce = layout.overlap_reduce && sizes.gradient_group() > 1;
     let overlap_gather = layout.overlap_gather && optimizer_instances.is_some();
@@ -81,26 +90,52 @@ fn state(plan: &Plan, errors: &mut Reasons) -> Option<u64> {
     Some(outside.iter().map(|a| a.size).product())
 }
 
-/// Reports classes that this target cannot shard at rest.
-fn unsharded(plan: &Plan, errors: &mut Reasons) {
-    let splits =
-        |axes: &Vec<String>| axes.iter().any(|name| plan.layout.axes.iter().any(|a| a.name == *name && a.size > 1));
-    for (class, axes) in &plan.layout.stored {
-        if matches!(*class, "state" | "master") || !splits(axes) {
-            continue;
+/// The distributed optimizer shards the state of experts too, over all ranks that hold copies.
+fn expert_state(plan: &Plan, sizes: &Sizes, instances: Option<u64>, errors: &mut Reasons) -> Option<u64> {
+    let axes = expert_axes(plan);
+    let copies: Vec<_> = axes.iter().filter(|a| a.role == AxisRole::Data).map(|a| a.name.as_str()).collect();
+    let stored = stored_experts(plan, "state");
+    let over_all = copies.len() == stored.len() && copies.iter().all(|a| stored.iter().any(|s| s == a));
+    let found = if stored.is_empty() { "whole".into() } else { format!("stored over `[{}]`", stored.join(", ")) };
+    let mut refuse = |why: String| {
+        let what = format!("the optimizer state of experts is {found}");
+        errors.add(Where::StoreInside("state".into()), what, why);
+    };
+    match instances {
+        Some(n) if n > 1 && !axes.is_empty() => {
+            refuse(format!("{n} groups with whole optimizer state beside experts are not written yet"));
         }
-        let what = format!("`{class}` is stored over `[{}]`", axes.join(", "));
-        let why = match *class {
-            "param" => "the distributed optimizer keeps parameters whole; Megatron's FSDP is not written yet",
-            "grad" => "the distributed optimizer keeps a whole gradient until the last microbatch",
-            _ => "Megatron shards nothing but optimizer state at rest",
-        };
-        errors.add(Where::Store((*class).into()), what, why).able(&["torchtitan", "accelerate", "deepspeed"]);
+        Some(_) if !over_all => {
+            let all = copies.join(", ");
+            refuse(format!("the distributed optimizer shards it over all ranks that hold copies, `[{all}]`"));
+        }
+        None if over_all && !stored.is_empty() && sizes.gradient_group() == 1 => return Some(1),
+        None if !stored.is_empty() => refuse("that of all other parameters is whole".into()),
+        Some(_) | None => {}
     }
+    instances
+}
+
+/// Reports a class that this target cannot shard at rest.
+fn unsharded(plan: &Plan, class: &str, axes: &[String], at: fn(String) -> Where, errors: &mut Reasons) {
+    let experts = plan.layout.experts.iter().flat_map(|e| &e.axes);
+    let mut known = plan.layout.axes.iter().chain(experts);
+    let splits = known.any(|a| axes.contains(&a.name) && a.size > 1);
+    if matches!(class, "state" | "master") || !splits {
+        return;
+    }
+    let what = format!("`{class}` is stored over `[{}]`", axes.join(", "));
+    let why = match class {
+        "param" => "the distributed optimizer keeps parameters whole; Megatron's FSDP is not written yet",
+        "grad" => "the distributed optimizer keeps a whole gradient until the last microbatch",
+        _ => "Megatron shards nothing but optimizer state at rest",
+    };
+    errors.add(at(class.into()), what, why).able(&["torchtitan", "accelerate", "deepspeed"]);
 }
 
 /// Megatron's name for a region, by the end of its path.
-const MODULES: &[(&str, &str)] = &[("attention.core", "core_attn"), ("mlp", "mlp")];
+const MODULES: &[(&str, &str)] =
+    &[("attention.core", "core_attn"), ("mlp", "mlp"), ("moe", "moe"), ("moe.shared_expert", "shared_experts")];
 
 fn recompute(plan: &Plan, errors: &mut Reasons) -> Recompute {
     let (parts, other) = match &plan.layout.recompute {
@@ -125,7 +160,7 @@ fn recompute(plan: &Plan, errors: &mut Reasons) -> Recompute {
     });
     for part in unknown.chain(other) {
         let what = format!("`{part}` is recomputed");
-        let why = "Megatron recomputes whole layers, the core of attention, the norms or the MLP";
+        let why = "Megatron recomputes whole layers, the core of attention, the norms, the MLP or the experts";
         errors.add(Where::Recompute, what, why).able(&["torchtitan"]);
     }
     if modules.is_empty() { Recompute::None } else { Recompute::Modules(modules) }

@@ -23,11 +23,15 @@ pub const VERSION: &str = "core 0.20-dev of 2026-08-22";
 /// The command line that runs `plan`, or every reason why there is none.
 pub(super) fn program(plan: &Plan) -> Result<Program, Vec<TargetError>> {
     let sizes = Sizes::of(plan);
-    let mut errors = Reasons::of(NAME);
+    let mut errors = Reasons::of(NAME, plan);
     checks::model(plan, &sizes, &mut errors);
     checks::batch(plan, &sizes, &mut errors);
     checks::precision(plan, &mut errors);
     let order = order::of(plan, &mut errors);
+    checks::experts(plan, &sizes, &mut errors);
+    if let Some(order) = order {
+        order::experts(plan, &sizes, order, &mut errors);
+    }
     let attention = checks::attention(plan, &sizes, &mut errors);
     let memory = memory::of(plan, &sizes, &mut errors);
     let split = split::of(plan, &sizes, &mut errors);

@@ -1,7 +1,8 @@
 //! How Megatron numbers ranks: tp, cp, dp, pp from fastest to slowest, or tp, cp, pp, dp with one switch.
 
-use super::{Reasons, Where};
+use super::{Reasons, Sizes, Where};
 use crate::emit::plan::{AxisInfo, AxisRole, Plan};
+use crate::emit::targets::sizes::expert_axes;
 
 /// Which of the two orders a mesh is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -43,11 +44,41 @@ pub(super) fn of(plan: &Plan, errors: &mut Reasons) -> Option<Order> {
     None
 }
 
+/// Refuses experts' axes in another order than etp, ep, edp from fastest to slowest inside a stage, and copies of experts
+/// that two stages would count differently.
+pub(super) fn experts(plan: &Plan, sizes: &Sizes, order: Order, errors: &mut Reasons) {
+    use AxisRole::{Data, Expert, Pipeline, Tensor};
+    let (wanted, text) = match order {
+        Order::PipelineSlowest => ([Tensor, Expert, Data, Pipeline], "etp, ep, edp, pp"),
+        Order::DataSlowest => ([Tensor, Expert, Pipeline, Data], "etp, ep, pp, edp"),
+    };
+    let axes = expert_axes(plan);
+    let mut rest = wanted.iter();
+    let mut last = None;
+    let stray = axes.iter().find(|a| {
+        let follows = last == Some(a.role) || rest.any(|r| *r == a.role);
+        last = Some(a.role);
+        !follows
+    });
+    if let Some(axis) = stray {
+        let what = format!("experts number their ranks `{}`", mesh(axes.iter().rev().copied()));
+        let why = format!("Megatron orders {text} from fastest to slowest");
+        errors.add(Where::Axis(axis.name.clone()), what, why);
+    }
+    if order == Order::DataSlowest && sizes.pp > 1 && !axes.is_empty() && sizes.dp.saturating_mul(sizes.cp) != sizes.edp
+    {
+        let what =
+            format!("data ranks are slowest, {} of them, and {} ranks hold copies of an expert", sizes.dp, sizes.edp);
+        let why = "with `--use-tp-pp-dp-mapping` both must be one number, or there is no pipeline";
+        errors.add(Where::Mesh, what, why);
+    }
+}
+
 /// Place of a role in a mesh written outermost first.
 fn rank_of(role: AxisRole) -> u8 {
     match role {
         AxisRole::Pipeline => 0,
-        AxisRole::Idle => 1,
+        AxisRole::Idle | AxisRole::Expert => 1,
         AxisRole::Data => 2,
         AxisRole::Context => 3,
         AxisRole::Tensor => 4,

@@ -1,8 +1,8 @@
 //! What of a plan torchtitan cannot do.
 
 use super::{Reasons, Sizes, Where};
-use crate::emit::plan::{AxisRole, Plan, RecomputeInfo};
-use crate::emit::targets::sizes::{Data, axes, keep_whole, listed, stored};
+use crate::emit::plan::{AxisInfo, AxisRole, Plan, RecomputeInfo};
+use crate::emit::targets::sizes::{Data, axes, expert_axes, keep_whole, listed, stored, stored_experts};
 
 /// Which data ranks hold shards, which hold copies. Parameters, gradients and state are sharded together or not at all.
 pub(super) fn data(plan: &Plan, reasons: &mut Reasons) -> Data {
@@ -49,7 +49,7 @@ pub(super) fn ranks(plan: &Plan, sizes: &Sizes, data: &Data, reasons: &mut Reaso
         AxisRole::Data if over.contains(&a.name) || data.shard == 1 => Some(2),
         AxisRole::Data => Some(3),
         AxisRole::Pipeline => Some(4),
-        AxisRole::Idle => None,
+        AxisRole::Expert | AxisRole::Idle => None,
     });
     if sizes.tp > 1
         && let Some(d) = &plan.model.decoder
@@ -58,6 +58,44 @@ pub(super) fn ranks(plan: &Plan, sizes: &Sizes, data: &Data, reasons: &mut Reaso
         let what = format!("{} key and value heads over {} tensor ranks", d.kv_heads, sizes.tp);
         let why = "tensor ranks must divide the key and value heads; torchtitan keeps no copies of them";
         reasons.add(Where::Shard, what, why).able(&["megatron"]);
+    }
+}
+
+/// Experts lie on consecutive ranks, whole; what is left of the data ranks shards them as it shards the rest.
+pub(super) fn experts(plan: &Plan, data: &Data, reasons: &mut Reasons) {
+    let axes = expert_axes(plan);
+    if let Some(axis) = axes.iter().find(|a| a.role == AxisRole::Tensor) {
+        let what = format!("each expert is split over `{}`, {} ranks", axis.name, axis.size);
+        let why = "torchtitan has no expert tensor parallelism: experts borrow the tensor ranks, whole";
+        reasons.add(Where::ShardOver(axis.name.clone()), what, why).able(&["megatron"]);
+        return;
+    }
+    let over = stored_experts(plan, "param");
+    let place = |a: &AxisInfo| match a.role {
+        AxisRole::Expert => 0,
+        AxisRole::Data if over.contains(&a.name) => 1,
+        AxisRole::Pipeline => 3,
+        AxisRole::Data | AxisRole::Tensor | AxisRole::Context | AxisRole::Idle => 2,
+    };
+    if let Some(two) = axes.windows(2).find(|two| place(two[0]) > place(two[1])) {
+        let what = format!("experts number their ranks `{}`", listed(axes.iter().rev().copied()));
+        let why = "torchtitan orders ep, efsdp, dp_replicate, pp from fastest to slowest";
+        reasons.add(Where::Axis(two[1].name.clone()), what, why);
+    }
+    for class in ["grad", "state"] {
+        if stored_experts(plan, class) != over {
+            let what = format!("`{class}` of experts is stored otherwise than their parameters");
+            let why = "FSDP2 shards parameters, gradients and optimizer state together";
+            reasons.add(Where::StoreInside(class.into()), what, why).able(&["megatron"]);
+            return;
+        }
+    }
+    let copies = axes.iter().filter(|a| a.role == AxisRole::Data && !over.contains(&a.name));
+    let copies = copies.fold(1_u64, |n, a| n.saturating_mul(a.size));
+    if !axes.is_empty() && copies != data.replicate {
+        let what = format!("{copies} ranks hold the same piece of an expert");
+        let why = format!("torchtitan keeps as many copies of experts as of the rest, {}", data.replicate);
+        reasons.add(Where::StoreInside("param".into()), what, why);
     }
 }
 

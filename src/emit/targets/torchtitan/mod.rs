@@ -25,9 +25,10 @@ const FILE: &str = "parc_plan.py";
 /// What starts `plan`, or every reason why nothing does.
 pub(super) fn program(plan: &Plan) -> Result<Program, Vec<TargetError>> {
     let sizes = Sizes::of(plan);
-    let mut reasons = Reasons::of(NAME);
+    let mut reasons = Reasons::of(NAME, plan);
     let data = checks::data(plan, &mut reasons);
     checks::ranks(plan, &sizes, &data, &mut reasons);
+    checks::experts(plan, &data, &mut reasons);
     checks::context(plan, &sizes, &mut reasons);
     checks::precision(plan, &data, &sizes, &mut reasons);
     let recompute = checks::recompute(plan, &mut reasons);

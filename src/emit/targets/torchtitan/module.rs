@@ -36,8 +36,8 @@ const TRAINING: &[Key] = &[
         json!(if bf16 { "bfloat16" } else { "float32" })
     }),
     ("mixed_precision_reduce", |_| json!("float32")),
-    // Graphs are on by default and cannot capture a pipeline.
-    ("disable_cuda_graphs", |c| json!(c.sizes.pp > 1)),
+    // Graphs are on by default and capture neither a pipeline nor a dispatch that waits for the host.
+    ("disable_cuda_graphs", |c| json!(c.sizes.pp > 1 || c.sizes.ep > 1)),
 ];
 
 const PARALLELISM: &[Key] = &[
@@ -54,7 +54,7 @@ const PARALLELISM: &[Key] = &[
     ("pipeline_parallel_schedule", |c| json!(c.pipeline.schedule)),
     ("pipeline_parallel_microbatch_size", |c| json!(c.plan.training.micro_batch)),
     ("module_fqns_per_model_part", |c| json!((c.sizes.pp > 1).then_some(&c.pipeline.chunks))),
-    ("expert_parallel_degree", |_| json!(1)),
+    ("expert_parallel_degree", |c| json!(c.sizes.ep)),
 ];
 
 /// The module: a function that takes the model's own configuration and sets what the plan says.
