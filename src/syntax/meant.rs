@@ -292,7 +292,8 @@ impl Recovery<'_> {
         let t = self.tokens.get(at).copied()?;
         let word = t.tok.spelling()?;
         let next = self.tok(at + 1);
-        let as_name = matches!(next, Some(Tok::Eq | Tok::Comma | Tok::RBracket | Tok::RParen | Tok::Colon));
+        let declared = self.before(at).is_some_and(|b| b.tok.kind().is_some());
+        let as_name = declared || matches!(next, Some(Tok::Eq | Tok::Comma | Tok::RBracket | Tok::RParen | Tok::Colon));
         if (t.tok.is_connective() || t.tok == Tok::Dim) && !as_name {
             return None;
         }
