@@ -7,7 +7,7 @@ use super::{Common, Inputs, Outcome};
 use crate::diagnostics::{Code, Diagnostic, nearest};
 use crate::emit::Artifacts;
 use crate::emit::assemble::{MAX_RANKS, Ranks};
-use crate::emit::targets::{TARGETS, Where};
+use crate::emit::targets::{TARGETS, Target, Where};
 use crate::emit::{evaluator, launchers, plan_json, targets};
 use crate::source::Span;
 use clap::{Args, ValueEnum};
@@ -55,12 +55,7 @@ enum Emit {
 pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
     let mut p = open(&args.inputs);
     p.require_jobs();
-    if p.jobs.len() > 1 && !p.sink.has_errors() {
-        let names: Vec<_> = p.jobs.iter().map(|j| format!("`{}`", p.program.entry(*j).name().text)).collect();
-        let span = p.program.entry(p.jobs[1]).name().span;
-        let d = Diagnostic::new(Code::HolesOpen, "the file has several jobs, a build needs one", span, "another job");
-        p.sink.error(d.help(format!("name one after the file: {}", names.join(", "))));
-    }
+    p.require_one_job("name one after the file");
     let mut text = None;
     let mut built = None;
     if !p.sink.has_errors() && args.emit != Some(Emit::Evaluator) {
@@ -99,6 +94,13 @@ fn settle(p: &mut Project, id: crate::hir::DeclId) {
 
 fn plan_with_ranks(p: &mut Project) -> Option<Planned> {
     let id = p.jobs[0];
+    let ranks = listable(p)?;
+    plan_job(p, id, ranks)
+}
+
+/// Lists every rank, where there are not too many.
+pub(super) fn listable(p: &mut Project) -> Option<Ranks> {
+    let id = p.jobs[0];
     let devices = crate::driver::devices(&p.program, id, &p.settings).unwrap_or(0);
     if devices > MAX_RANKS {
         let span = p.program.entry(id).name().span;
@@ -110,7 +112,7 @@ fn plan_with_ranks(p: &mut Project) -> Option<Planned> {
         ));
         return None;
     }
-    plan_job(p, id, Ranks::Listed)
+    Some(Ranks::Listed)
 }
 
 fn graph_text(p: &mut Project, id: crate::hir::DeclId) -> Option<String> {
@@ -143,14 +145,12 @@ fn llvm_text(p: &mut Project, id: crate::hir::DeclId) -> Option<String> {
 
 fn launch(p: &mut Project, args: &Arguments) -> Option<String> {
     let span = p.program.entry(p.jobs[0]).name().span;
-    let target = match args.target.as_deref() {
-        Some(name) => targets::find(name),
-        None => None,
-    };
-    let Some(target) = target else {
-        let known: Vec<_> = TARGETS.iter().map(|t| t.name).collect();
-        p.sink.error(unknown("target", args.target.as_deref(), &known, span));
-        return None;
+    let target = match target(args.target.as_deref(), span) {
+        Ok(target) => target,
+        Err(d) => {
+            p.sink.error(d);
+            return None;
+        }
     };
     let Some(launcher) = launchers::find(&args.launcher) else {
         let known: Vec<_> = launchers::LAUNCHERS.iter().map(|l| l.name).collect();
@@ -222,6 +222,12 @@ pub(super) fn size(n: usize) -> String {
         10_000..10_000_000 => format!("{:.0} kB", n as f64 / 1e3),
         _ => format!("{:.0} MB", n as f64 / 1e6),
     }
+}
+
+/// The target of this name; an unknown one is an error at `span`.
+pub(super) fn target(name: Option<&str>, span: Span) -> Result<&'static Target, Diagnostic> {
+    let known: Vec<_> = TARGETS.iter().map(|t| t.name).collect();
+    name.and_then(targets::find).ok_or_else(|| unknown("target", name, &known, span))
 }
 
 fn unknown(what: &str, name: Option<&str>, known: &[&str], span: Span) -> Diagnostic {

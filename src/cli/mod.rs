@@ -5,6 +5,7 @@
 mod build;
 mod cannot;
 mod check;
+mod diff;
 mod doc;
 mod evaluator;
 mod explain;
@@ -83,6 +84,8 @@ enum Command {
     Plan(plan::Arguments),
     /// Write a launch plan, or the plan, graph or compiled code behind it
     Build(build::Arguments),
+    /// Show what changes between two jobs, or by other values of one: layout, memory, time, traffic, flags
+    Diff(diff::Arguments),
     /// Try every open choice and show the best
     Search(search::Arguments),
     /// Show a declaration, evaluated: a device, a cluster, a model with its parameters
@@ -182,6 +185,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Some(Command::Check(a)) => check::run(&a, common),
         Some(Command::Plan(a)) => plan::run(&a, common),
         Some(Command::Build(a)) => build::run(&a, common),
+        Some(Command::Diff(a)) => diff::run(&a, common),
         Some(Command::Search(a)) => search::run(&a, common),
         Some(Command::Show(a)) => show::run(&a, common),
         Some(Command::Fmt(a)) => fmt::run(&a, common),
@@ -201,6 +205,7 @@ parc checks, predicts and launches parallel layouts of machine-learning jobs.
   parc new                       a first file: what, which model, which machines
   parc check FILE...             is it right: names, units, shapes, mesh, schedule
   parc plan FILE                 memory, time and traffic on one screen
+  parc diff FILE --with tp=4     what that changes in memory, time, traffic and flags
   parc search FILE               every open choice tried, the best first
   parc simulate FILE             one step in time: stages, messages, memory
   parc build FILE --target megatron --launcher slurm --out DIR

@@ -79,6 +79,18 @@ pub(super) fn plan_job(p: &mut Project, id: DeclId, ranks: Ranks) -> Option<Plan
     Some(Planned { plan, neighbours: found.into_iter().map(|f| f.shown).collect(), places })
 }
 
+/// The plan of the only job as it is: it may not fit, and its claims may fail. With the places a target points to.
+pub(super) fn plan_of(p: &mut Project, ranks: Ranks) -> Option<(Plan, super::cannot::Places)> {
+    let Project { sources, program, sink, settings, jobs } = p;
+    let task = super::search::task(program, sources, jobs[0], settings, super::search::cores());
+    let search::Open { settings, .. } = search::settle(task, sink, &|_| {})?;
+    let mut compiled = driver::compile(program, sources, jobs[0], &settings, sink)?;
+    let verdicts = claims::verdicts(&mut compiled, program, sources, &mut Sink::new());
+    let plan = assemble::plan(&mut compiled, program, sources, &settings, &verdicts, ranks);
+    let places = super::cannot::Places::new(&compiled, sources);
+    Some((plan, places))
+}
+
 /// Whether every stage's memory is within what a process may use.
 fn fits(c: &Compiled<'_>) -> bool {
     c.value(c.roots.peak_memory) <= c.job.cluster.device_field("usable")

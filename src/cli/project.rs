@@ -130,6 +130,16 @@ impl Project {
             self.sink.error(d.help("a job says what runs where: `train mine { model = …, cluster = …, layout = … }`"));
         }
     }
+
+    /// Reports that there are several jobs, where there are; `how` says how one is named.
+    pub(super) fn require_one_job(&mut self, how: &str) {
+        if self.jobs.len() > 1 && !self.sink.has_errors() {
+            let names: Vec<_> = self.jobs.iter().map(|j| format!("`{}`", self.program.entry(*j).name().text)).collect();
+            let span = self.program.entry(self.jobs[1]).name().span;
+            let d = Diagnostic::new(Code::HolesOpen, "the file has several jobs, one is needed", span, "another job");
+            self.sink.error(d.help(format!("{how}: {}", names.join(", "))));
+        }
+    }
 }
 
 /// Writes diagnostics to standard error and says what they amount to.

@@ -3,6 +3,7 @@
 //! The same plan gives the same bytes. A rank is one line, so that thousands of them stay readable and a
 //! line-based tool can pick one out.
 
+use super::diff::Diff;
 use super::plan::Plan;
 use serde_json::Value;
 use std::fmt::Write;
@@ -18,6 +19,13 @@ pub fn plan_json(plan: &Plan) -> String {
     write_value(&mut out, &value, 0, 0);
     out.push('\n');
     out
+}
+
+/// The text of a difference of two plans.
+#[expect(clippy::missing_panics_doc, reason = "a difference always serialises")]
+pub fn diff_json(diff: &Diff) -> String {
+    let value = serde_json::to_value(diff).expect("a difference has string keys only");
+    format!("{value:#}\n")
 }
 
 /// Writes `value`, whose first character lands `column` characters into a line indented by `depth`.

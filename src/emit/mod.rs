@@ -6,6 +6,7 @@
 mod artifacts;
 pub mod assemble;
 mod decoder;
+pub mod diff;
 pub mod evaluator;
 mod json;
 pub mod launchers;
@@ -17,4 +18,4 @@ pub mod targets;
 pub mod timeline;
 
 pub use artifacts::{Artifact, Artifacts, PLAN_FILE};
-pub use json::plan_json;
+pub use json::{diff_json, plan_json};

@@ -14,6 +14,7 @@ mod clusters;
 mod compile;
 mod constructs;
 mod cost;
+mod diff;
 mod docs;
 mod docs_pages;
 mod eval;

@@ -3,6 +3,7 @@
 //! The verdict is on the first line and the money on the fourth; causes stand beside sizes. Every figure comes from
 //! the plan; nothing is computed here but units, sums and shares.
 
+mod changes;
 mod head;
 mod layout;
 mod memory;
@@ -13,6 +14,7 @@ mod time;
 mod traffic;
 
 use super::plan::Plan;
+pub use changes::changes;
 use page::Page;
 
 /// Columns of a report.

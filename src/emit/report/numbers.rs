@@ -94,7 +94,7 @@ pub(super) fn percent(x: f64) -> String {
 }
 
 /// Runs of equal neighbours: what they are, and the first and last index.
-pub(super) fn runs<T: PartialEq>(items: &[T]) -> Vec<(&T, usize, usize)> {
+pub(in crate::emit) fn runs<T: PartialEq>(items: &[T]) -> Vec<(&T, usize, usize)> {
     let mut out: Vec<(&T, usize, usize)> = Vec::new();
     for (i, item) in items.iter().enumerate() {
         match out.last_mut() {
@@ -106,7 +106,7 @@ pub(super) fn runs<T: PartialEq>(items: &[T]) -> Vec<(&T, usize, usize)> {
 }
 
 /// `3`, or `1-14`.
-pub(super) fn range(first: usize, last: usize) -> String {
+pub(in crate::emit) fn range(first: usize, last: usize) -> String {
     if first == last { first.to_string() } else { format!("{first}-{last}") }
 }
 
