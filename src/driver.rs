@@ -200,7 +200,8 @@ pub fn shape<'p>(
     let mut graph = expr::Graph::new();
     let job = elaborate::elaborate(program, id, settings, &mut graph, sink)?;
     let before = sink.error_count();
-    let sharded = partition::partition(&job.ops, &job.layout, &element_bytes(&job), &mut graph, sink);
+    let bytes = element_bytes(program, &job, &mut graph, sink)?;
+    let sharded = partition::partition(&job.ops, &job.layout, &bytes, &mut graph, sink);
     if sink.error_count() > before {
         return None;
     }
@@ -251,7 +252,7 @@ fn legal<'p>(
         return None;
     }
     let before = sink.error_count();
-    let bytes = element_bytes(&job);
+    let bytes = element_bytes(program, &job, &mut graph, sink)?;
     let sharded = partition::partition(&job.ops, &job.layout, &bytes, &mut graph, sink);
     if sink.error_count() > before {
         return None;
@@ -290,10 +291,17 @@ fn legal<'p>(
     sound.then_some(Legal { job, sharded, schedule, graph })
 }
 
-/// Bytes of an element in each class partitioning prices.
-fn element_bytes(job: &Job<'_>) -> partition::Bytes {
+/// Bytes of an element in each class partitioning prices, and what kernels keep beside.
+fn element_bytes<'p>(
+    program: &'p Program,
+    job: &Job<'p>,
+    graph: &mut expr::Graph,
+    sink: &mut Sink,
+) -> Option<partition::Bytes> {
     let of = |class| job.numerics.bytes(class);
-    partition::Bytes {
+    let mut eval = Evaluator::new(program, graph, sink);
+    let mut extra = |name| costs::constant(&mut eval, job, name);
+    Some(partition::Bytes {
         param: of("param"),
         act: of("act"),
         wire: of("wire"),
@@ -301,7 +309,10 @@ fn element_bytes(job: &Job<'_>) -> partition::Bytes {
         reduce: of("reduce"),
         gather: of("gather"),
         logits: of("logits"),
-    }
+        norm_extra: extra("norm_extra")?,
+        softmax_extra: extra("softmax_extra")?,
+        loss_extra: extra("loss_extra")?,
+    })
 }
 
 fn too_many_microbatches(job: &Job<'_>, m: f64) -> Diagnostic {

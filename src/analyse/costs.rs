@@ -1,6 +1,8 @@
 //! What each step costs: the job's cost functions, inlined over symbolic sizes.
 
-use super::group;
+mod collectives;
+
+use super::{errors, group};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::elaborate::Job;
 use crate::eval::{Closure, Demand, Env, Evaluator, Instance, Num, Quantity, Record, Truth, Value};
@@ -8,11 +10,11 @@ use crate::expr;
 use crate::graph::{OpKind, RegionId};
 use crate::layout::{AxisId, Comm};
 use crate::limits;
-use crate::partition::{Collective, CollectiveKind, Phase, Purpose, ShardedGraph, StepId, StepKind, Work};
-use crate::source::Span;
+use crate::partition::{Phase, Purpose, ShardedGraph, StepId, StepKind, Work};
 use crate::syntax::ast::{Body, ItemKind};
 use crate::units::{Unit, show};
 use indexmap::IndexMap;
+use smol_str::SmolStr;
 use std::rc::Rc;
 
 /// What a step's time is spent on, for the report.
@@ -97,7 +99,7 @@ pub struct Costs<'p, 'j, 'e, 's> {
     device: Value<'p>,
     compute: Value<'p>,
     groups: IndexMap<Vec<AxisId>, Value<'p>>,
-    memo: IndexMap<(&'static str, Vec<expr::Id>), expr::Id>,
+    memo: IndexMap<(SmolStr, Vec<expr::Id>), expr::Id>,
     /// Whether gradients of parameters are made by operations of their own.
     split: bool,
     failed: bool,
@@ -230,7 +232,9 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
                     };
                     (self.work(work), category)
                 }
-                StepKind::Collective(c) => (self.collective(c), Category::Comm(c.axes.to_vec(), c.purpose)),
+                StepKind::Collective(c) => {
+                    (self.collective(c, step.region), Category::Comm(c.axes.to_vec(), c.purpose))
+                }
             };
             out.push(StepCost { step: *id, region: step.region, seconds, category, recomputed: step.recomputed });
         }
@@ -288,22 +292,23 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
     pub fn check(&mut self, point: &[f64]) -> bool {
         let ids: Vec<_> = self.memo.values().copied().collect();
         let found = self.eval.graph.eval(point, &ids);
-        let mut told = Vec::new();
+        let mut told: Vec<&SmolStr> = Vec::new();
         for ((name, _), value) in self.memo.keys().zip(found) {
-            if (0.0..=limits::MAGNITUDE as f64).contains(&value) || told.contains(name) {
+            if (0.0..=limits::MAGNITUDE as f64).contains(&value) || told.contains(&name) {
                 continue;
             }
-            told.push(*name);
+            told.push(name);
             let job = self.job.places.get("cost").copied().unwrap_or(self.job.span);
             let span = self.function(name).map_or(job, |f| f.decl.name.span);
-            let unit = if *name == "held" { Unit::bytes() } else { Unit::time() };
+            let unit = if name == "held" { Unit::bytes() } else { Unit::time() };
             let message = format!("`{name}` gives {}", show(value, &unit));
             let label = if value < 0.0 { "a cost is never below 0" } else { "no cost is so large" };
             let d = Diagnostic::new(Code::OutOfRange, message, span, label);
             self.eval.sink.error(d.note(format!("met in job `{}`", self.job.name)));
         }
+        let fair = told.is_empty();
         let sound = self.demands(point);
-        told.is_empty() && sound
+        fair && sound
     }
 
     /// Reports what a cost function demands of its arguments and does not get at `point`.
@@ -370,84 +375,25 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
         self.call("elementwise", vec![read, write, flops], args)
     }
 
+    /// What a cost function without arguments says, bytes for each element: see [`constant`].
+    pub fn constant(&mut self, name: &str) -> f64 {
+        let said = constant(self.eval, self.job, name);
+        self.failed |= said.is_none();
+        said.unwrap_or(0.0)
+    }
+
     /// What the allocator holds for `live` bytes.
     pub fn held(&mut self, live: expr::Id) -> expr::Id {
         let args = vec![group::bytes(live), self.device.clone()];
         self.call("held", vec![live], args)
     }
 
-    /// A collective of the cost model: `all_reduce`, `all_gather`, …
-    fn named(&mut self, name: &'static str, bytes: expr::Id, axes: &[AxisId]) -> expr::Id {
-        let g = self.group(axes);
-        let size = self.group_size(axes);
-        // Axes with equal sizes may lie on different links: the axes themselves are part of the key.
-        let mut key = vec![bytes, size];
-        key.extend(axes.iter().map(|a| expr::Id(u32::from(a.0))));
-        self.call(name, key, vec![group::bytes(bytes), g])
-    }
-
-    fn collective(&mut self, c: &Collective) -> expr::Id {
-        let name = match c.kind {
-            CollectiveKind::AllReduce => "all_reduce",
-            CollectiveKind::AllGather => "all_gather",
-            CollectiveKind::ReduceScatter => "reduce_scatter",
-            CollectiveKind::AllToAll => "all_to_all",
-            CollectiveKind::Slice => return self.eval.graph.real(0.0),
-            CollectiveKind::Permute => return self.permute(c),
-        };
-        self.named(name, c.bytes, &c.axes)
-    }
-
-    /// Ring attention: one message to the neighbour in each round, one round fewer than ranks.
-    fn permute(&mut self, c: &Collective) -> expr::Id {
-        let size = self.group_size(&c.axes);
-        let one = self.eval.graph.int(1);
-        let less = self.eval.graph.sub(size, one);
-        let rounds = self.eval.graph.max(less, one);
-        let each = self.eval.graph.div(c.bytes, rounds);
-        let message = self.named("p2p", each, &c.axes);
-        self.eval.graph.mul(message, less)
-    }
-
-    fn group_size(&mut self, axes: &[AxisId]) -> expr::Id {
-        let sizes: Vec<_> = axes.iter().map(|a| self.job.layout.axis(*a).size).collect();
-        self.eval.graph.product(sizes)
-    }
-
-    fn group(&mut self, axes: &[AxisId]) -> Value<'p> {
-        if let Some(g) = self.groups.get(axes) {
-            return g.clone();
-        }
-        let g = group::group(self.eval, self.job, axes);
-        self.groups.insert(axes.to_vec(), g.clone());
-        g
-    }
-
-    /// The message between stages and its bytes: whole, or in slices gathered inside the node.
-    fn send(&mut self, boundary: expr::Id) -> (expr::Id, expr::Id) {
-        let Some(pipeline) = &self.job.pipeline else {
-            let zero = self.eval.graph.real(0.0);
-            let none = self.eval.graph.int(0);
-            return (zero, none);
-        };
-        let (axis, slices, in_turns) =
-            (pipeline.axis, self.job.layout.fine(&pipeline.scatter_gather), pipeline.in_turns);
-        if slices.is_empty() {
-            return (self.named("p2p", boundary, &[axis]), boundary);
-        }
-        let pieces = self.group_size(&slices);
-        let slice = self.eval.graph.div(boundary, pieces);
-        let sent = self.named("p2p", slice, &[axis]);
-        let gathered = self.named("all_gather", boundary, &slices);
-        // A message of one rank alone is scattered among the others first, which is a gather the other way round.
-        let moved = if in_turns { self.eval.graph.add(gathered, gathered) } else { gathered };
-        (self.eval.graph.add(sent, moved), slice)
-    }
-
-    fn call(&mut self, name: &'static str, key: Vec<expr::Id>, args: Vec<Value<'p>>) -> expr::Id {
-        if let Some(id) = self.memo.get(&(name, key.clone())) {
+    fn call(&mut self, name: impl Into<SmolStr>, key: Vec<expr::Id>, args: Vec<Value<'p>>) -> expr::Id {
+        let key = (name.into(), key);
+        if let Some(id) = self.memo.get(&key) {
             return *id;
         }
+        let name = &key.0;
         let id = match self.function(name) {
             Some(f) => {
                 let span = self.job.places.get("cost").copied().unwrap_or(self.job.span);
@@ -474,13 +420,44 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
                 self.eval.graph.real(0.0)
             }
         };
-        self.memo.insert((name, key), id);
+        self.memo.insert(key, id);
         id
+    }
+
+    /// Says what is wrong with a cost, so that nothing is planned.
+    fn refuse(&mut self, what: Diagnostic) {
+        self.eval.sink.error(what);
+        self.failed = true;
+    }
+
+    /// Names of every cost function there is.
+    fn functions(&self) -> impl Iterator<Item = &'p str> {
+        let blocks =
+            self.job.cost.iter().filter_map(|c| if let Body::Block(b) = &c.decl.body { Some(b) } else { None });
+        blocks.flat_map(|b| &b.items).filter_map(|i| match &i.kind {
+            ItemKind::Decl(d) => Some(d.name.text.as_str()),
+            _ => None,
+        })
     }
 
     /// The cost function `name`: of the job's record, its `with` blocks first, then of the default.
     fn function(&self, name: &str) -> Option<Closure<'p>> {
         self.job.cost.iter().find_map(|c| find_function(c, name))
+    }
+}
+
+/// The known number that the cost function `name`, which has no arguments, gives: bytes that a kernel or a framework
+/// holds for an element beside what the graph counts. `None` if it gives none, which is reported.
+pub fn constant<'p>(eval: &mut Evaluator<'p, '_>, job: &Job<'p>, name: &str) -> Option<f64> {
+    let f = job.cost.iter().find_map(|c| find_function(c, name))?;
+    let span = job.places.get("cost").copied().unwrap_or(job.span);
+    let said = eval.invoke(&f, Vec::new(), span);
+    match said.as_f64() {
+        Some(x) if (0.0..=limits::MAGNITUDE as f64).contains(&x) => Some(x),
+        _ => {
+            eval.sink.error(errors::constant_cost(name, f.decl.name.span));
+            None
+        }
     }
 }
 
@@ -540,7 +517,7 @@ fn compute_record<'p>(eval: &mut Evaluator<'p, '_>, job: &Job<'p>) -> Option<Val
     let (compute, accumulate) = (formats.get("compute")?, formats.get("accumulate")?);
     let Some(peak) = peak else {
         let name = &compute.name;
-        eval.sink.error(missing_peak(&job.cluster.device, name, span));
+        eval.sink.error(errors::missing_peak(&job.cluster.device, name, span));
         return None;
     };
     let mut c = Record::made("compute", "", span);
@@ -551,20 +528,6 @@ fn compute_record<'p>(eval: &mut Evaluator<'p, '_>, job: &Job<'p>) -> Option<Val
     put("bytes", Value::real(compute.bytes, Unit::none()));
     put("scale", Value::word("none"));
     Some(Value::Record(Rc::new(c)))
-}
-
-fn missing_peak(device: &Record<'_>, dtype: &str, span: Span) -> Diagnostic {
-    let known = match device.fields.get("peak") {
-        Some(Value::Record(r)) => r.fields.keys().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", "),
-        _ => String::new(),
-    };
-    Diagnostic::new(
-        Code::FieldMissing,
-        format!("`{}` has no peak for `{dtype}`", device.name),
-        span,
-        format!("computes in `{dtype}`"),
-    )
-    .note(format!("it has peaks for {known}"))
 }
 
 /// The dense peak of the job's compute and accumulate formats, FLOP/s.

@@ -1,5 +1,9 @@
 //! Wording of what is wrong with a layout at its point: numbers included.
 
+mod costs;
+
+pub(super) use costs::{algorithm_unknown, constant_cost, missing_peak};
+
 use super::schedule::Use;
 use crate::diagnostics::{Applicability, Code, Diagnostic, nearest};
 use crate::pipeline::split::{SplitError, Uneven};

@@ -254,8 +254,10 @@ fn stage_roots<'p>(
     (saved, late): (&[expr::Id], &[expr::Id]),
 ) -> StageRoots {
     let n = &job.numerics;
+    let grad_extra = caller.constant("grad_extra");
     let graph = caller.graph();
     let zero = graph.real(0.0);
+    let mut grad_copies = Vec::new();
     let (mut params, mut grads, mut state, mut rest, mut acts) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut gathered_all, mut gathered_largest, mut bucket_grad, mut transient) = (Vec::new(), zero, zero, zero);
@@ -273,6 +275,7 @@ fn stage_roots<'p>(
         };
         add(&mut params, own.param, shared.param);
         add(&mut grads, own.grad, shared.grad);
+        add(&mut grad_copies, own.used, shared.used);
         add(&mut state, own.state, shared.state);
         rest.push(graph.mul(count, own.state));
         acts.push(graph.mul(live, saved[u]));
@@ -323,7 +326,8 @@ fn stage_roots<'p>(
     let gathered = graph.mul(gathered_elements, width);
     let width = graph.real(n.bytes("grad"));
     let bucket = graph.mul(bucket_grad, width);
-    let grads = graph.add(grads_rest, bucket);
+    let copies = bytes(graph, grad_copies, grad_extra);
+    let grads = graph.sum([grads_rest, bucket, copies]);
     let live = graph.sum([params, gathered, grads, state, activations, transient]);
     let total = caller.held(live);
 

@@ -234,7 +234,22 @@ pub(super) fn made_fields(name: &str) -> &'static [(&'static str, &'static str)]
             ("sharing", "Int"),
             ("in_network", "Bool"),
         ],
-        "Span" => &[("fanout", "Int"), ("link", "Link"), ("links", "Int"), ("topology", "Topology")],
+        "Span" => &[
+            ("fanout", "Int"),
+            ("link", "Link"),
+            ("links", "Int"),
+            ("topology", "Topology"),
+            ("below", "Int"),
+            ("members", "Int"),
+            ("bandwidth", "Bandwidth"),
+            ("latency", "Time"),
+            ("sharing", "Int"),
+            ("in_network", "Bool"),
+            ("network", "Bool"),
+            ("directions", "Int"),
+            ("ways", "Int"),
+            ("hops", "Int"),
+        ],
         "Compute" => {
             &[("dtype", "Dtype"), ("accumulate", "Dtype"), ("peak", "FlopRate"), ("bytes", "Real"), ("scale", "Table")]
         }

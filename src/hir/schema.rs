@@ -362,6 +362,9 @@ pub fn block_fields(word: &str) -> Option<&'static [Field]> {
     SECTIONS.iter().find(|s| s.word == word).map(|s| s.fields)
 }
 
+/// Collectives that a layout may ask for by algorithm: the cost function is then `COLLECTIVE_METHOD`.
+const COLLECTIVES: [&str; 5] = ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"];
+
 /// What the functions of a cost model are called with.
 pub fn cost_signature(name: &str) -> Option<&'static str> {
     Some(match name {
@@ -376,6 +379,11 @@ pub fn cost_signature(name: &str) -> Option<&'static str> {
         "clock" => "d: Device, load: Ratio",
         "held" => "live: Bytes, d: Device",
         "issue" => "d: Device",
+        "norm_extra" | "softmax_extra" | "loss_extra" | "grad_extra" => "",
+        // `all_reduce_ring`: one collective by one algorithm.
+        _ if COLLECTIVES.iter().any(|c| name.strip_prefix(c).is_some_and(|m| m.starts_with('_'))) => {
+            "n: Bytes, g: Group"
+        }
         _ => return None,
     })
 }

@@ -206,6 +206,21 @@ pub struct AttentionVia {
     pub span: Span,
 }
 
+/// `OP over AXES via METHOD` of a collective.
+#[derive(Clone, Debug)]
+pub struct CollectiveVia {
+    /// A kind of collective, or what it is for: `all_reduce`, `gather`, `dispatch`.
+    pub of: String,
+    /// Over these axes or some of them.
+    pub axes: Vec<AxisId>,
+    /// The regions it holds in.
+    pub scope: Scope,
+    /// The algorithm; none leaves it to the cost model.
+    pub method: Option<String>,
+    /// Where the algorithm is named.
+    pub method_span: Span,
+}
+
 /// How attention runs over a sharded sequence.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum AttentionMethod {
@@ -243,6 +258,8 @@ pub struct Layout {
     pub reduces: Vec<Reduce>,
     /// `attention over … via …`.
     pub attention: Vec<AttentionVia>,
+    /// `OP over … via …` of collectives.
+    pub vias: Vec<CollectiveVia>,
     /// `update`, if there is one.
     pub update: Option<Update>,
     /// What is right and not priced yet: what it is, and where. Commands that price refuse it.

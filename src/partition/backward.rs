@@ -61,7 +61,8 @@ impl Builder<'_> {
             }
             let gradients = grads.live.total(self.sizes.exprs);
             let copies = self.copies_of(*id);
-            let working = self.sizes.exprs.sum([gradients, copies]);
+            let loss = self.loss_extra(*id);
+            let working = self.sizes.exprs.sum([gradients, copies, loss]);
             transient = self.sizes.exprs.max(transient, working);
             if let Some(buffer) = buffer {
                 grads.live.release(buffer);
@@ -69,6 +70,19 @@ impl Builder<'_> {
         }
         self.finish_unit(pass, grads);
         transient
+    }
+
+    /// What the loss holds beside the logits and their gradient; of a loss in pieces for one of them.
+    fn loss_extra(&mut self, id: OpId) -> expr::Id {
+        let each = self.sizes.bytes.loss_extra;
+        let op = &self.graph.flow[id];
+        let OpKind::CrossEntropy { chunks, .. } = &op.kind else { return self.sizes.exprs.int(0) };
+        let (value, pieces) = (op.inputs[0], *chunks);
+        let place = self.plan.op(id).needs[0].clone();
+        let elements = self.sizes.elements(value, &place);
+        let pieces = self.sizes.exprs.int(pieces);
+        let elements = self.sizes.exprs.ceil_div(elements, pieces);
+        self.sizes.times(elements, each)
     }
 
     /// Where the gradient of the result of a lookup of rows, a renaming or a dispatch is a partial sum and otherwise as it came

@@ -219,7 +219,8 @@ impl Builder<'_> {
             pass.steps.extend(again.steps);
             pass.made.extend(again.made);
             let working = self.backward(&mut pass, &part.ops, &mut grads);
-            let remade: Vec<_> = kept.remade.iter().map(|(v, p)| self.mem(*v, p)).collect();
+            let remade = kept.remade.iter().map(|(v, p)| self.mem(*v, p)).collect::<Vec<_>>();
+            let remade = remade.into_iter().chain(kept.remade_extra);
             let remade = self.sizes.exprs.sum(remade);
             part.unit.transient = self.sizes.exprs.add(remade, working);
             part.unit.saved = kept.saved;

@@ -3,6 +3,7 @@
 use super::build::Builder;
 use super::sizes::STATISTIC_BYTES;
 use super::{Placement, Saved, chains, storage};
+use crate::expr;
 use crate::graph::{OpId, OpKind, RegionId, ValueId, ValueRole, language_name};
 use crate::layout::{PathPart, RecomputeWhat};
 use indexmap::{IndexMap, IndexSet};
@@ -16,6 +17,8 @@ pub(super) struct Kept {
     pub(super) again: Vec<OpId>,
     /// Values the backward needs that are computed again.
     pub(super) remade: Vec<(ValueId, Placement)>,
+    /// Bytes that kernels which run again keep beside these.
+    pub(super) remade_extra: Vec<expr::Id>,
 }
 
 /// A region that recomputes everything: the item, and the path of the region.
@@ -128,12 +131,17 @@ impl Builder<'_> {
             let op = &self.graph.flow[*op];
             op.unit != unit || kept.contains(&op.inputs[0])
         });
+        let mut remade_extra = Vec::new();
         for id in ops {
             let statistic = self.attention_statistic(*id);
             saved.extend(statistic.filter(|_| !again.contains(id)));
+            match self.kernel_extra(*id) {
+                Some(extra) if again.contains(id) => remade_extra.push(extra.bytes),
+                extra => saved.extend(extra),
+            }
         }
         again.sort();
-        Kept { saved, again: again.into_iter().collect(), remade }
+        Kept { saved, again: again.into_iter().collect(), remade, remade_extra }
     }
 
     fn save(&mut self, unit: u32, value: ValueId, place: &Placement) -> Saved {
@@ -163,6 +171,23 @@ impl Builder<'_> {
         let rows = self.sizes.elements_of(&rows, &natural);
         let bytes = self.sizes.times(rows, STATISTIC_BYTES);
         Some(Saved { value: op.output, tensor: None, bytes, region: op.region, span: op.span })
+    }
+
+    /// What the kernel of a norm or softmax keeps beside the values the graph knows, as the job's cost model says.
+    fn kernel_extra(&mut self, id: OpId) -> Option<Saved> {
+        let op = &self.graph.flow[id];
+        let (value, each) = match &op.kind {
+            OpKind::Norm { .. } => (op.inputs[0], self.sizes.bytes.norm_extra),
+            OpKind::Softmax { .. } => (op.output, self.sizes.bytes.softmax_extra),
+            _ => return None,
+        };
+        if each <= 0.0 || !op.inputs.iter().any(|v| self.plan.needs_grad(*v)) {
+            return None;
+        }
+        let natural = self.plan.op(id).natural.clone();
+        let elements = self.sizes.elements(value, &natural);
+        let bytes = self.sizes.times(elements, each);
+        Some(Saved { value, tensor: None, bytes, region: op.region, span: op.span })
     }
 
     /// The region that recomputes everything around `region`: the innermost item, later text first.

@@ -363,4 +363,10 @@ pub struct Bytes {
     pub gather: f64,
     /// Logits.
     pub logits: f64,
+    /// Kept by a norm for its backward, for an element of its operand, beside that operand.
+    pub norm_extra: f64,
+    /// Kept by a softmax, for an element of its result, beside that result.
+    pub softmax_extra: f64,
+    /// Held by the loss at its fullest moment, for a logit, beside the logits and their gradient.
+    pub loss_extra: f64,
 }

@@ -73,7 +73,19 @@ impl Setup {
         }
         let inputs = mesh.iter().map(|(_, n)| *n as f64).collect();
         // Gradients are reduced in fp32 so that they are told apart from activations.
-        let bytes = Bytes { param: 2.0, act: 2.0, wire: 2.0, grad: 4.0, reduce: 4.0, gather: 2.0, logits: 4.0 };
+        let (norm_extra, softmax_extra, loss_extra) = (0.0, 0.0, 0.0);
+        let bytes = Bytes {
+            param: 2.0,
+            act: 2.0,
+            wire: 2.0,
+            grad: 4.0,
+            reduce: 4.0,
+            gather: 2.0,
+            logits: 4.0,
+            norm_extra,
+            softmax_extra,
+            loss_extra,
+        };
         Self { graph, layout, exprs, inputs, bytes, unit: 0, region: RegionId(0) }
     }
 

@@ -9,6 +9,8 @@
     reason = "tests read files, run the command, and fail by panicking"
 )]
 
+mod accuracy;
+mod accuracy_memory;
 mod check;
 mod clusters;
 mod compile;
@@ -67,4 +69,5 @@ mod targets_scripts;
 mod tidy;
 mod ui;
 mod values;
+mod via;
 mod work;

@@ -70,7 +70,19 @@ impl Translated {
     /// - slices, scalars and ids count nothing, and neither does what follows the gradients (the case has no update);
     /// - `reduce_sum` and the gradients of norm gains are summed in fp32 there, twice the bytes.
     pub(super) fn wire(mut self) -> Result<Wire, String> {
-        let bytes = Bytes { param: BF16, act: BF16, wire: BF16, grad: BF16, reduce: BF16, gather: BF16, logits: BF16 };
+        let (norm_extra, softmax_extra, loss_extra) = (0.0, 0.0, 0.0);
+        let bytes = Bytes {
+            param: BF16,
+            act: BF16,
+            wire: BF16,
+            grad: BF16,
+            reduce: BF16,
+            gather: BF16,
+            logits: BF16,
+            norm_extra,
+            softmax_extra,
+            loss_extra,
+        };
         let mut sink = Sink::new();
         let sharded = partition_with(&self.graph, &self.layout, &bytes, &mut self.exprs, &mut sink, &self.fixed);
         if let Some(first) = sink.finish().first() {

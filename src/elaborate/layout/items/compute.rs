@@ -5,7 +5,9 @@ use super::{COMMS, is_word, word};
 use crate::elaborate::errors;
 use crate::elaborate::flatten::Flat;
 use crate::eval::{Env, fields_of};
-use crate::layout::{AttentionMethod, AttentionVia, Comm, KeptKind, Overlap, Recompute, RecomputeWhat, Scope};
+use crate::layout::{
+    AttentionMethod, AttentionVia, AxisId, CollectiveVia, Comm, KeptKind, Overlap, Recompute, RecomputeWhat, Scope,
+};
 use crate::syntax::ast::{self, Arg, AxisRef, Block, Expr, ExprKind, Name, SelectorPart};
 use std::rc::Rc;
 
@@ -158,15 +160,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
             _ => (word(method), &[][..]),
         };
         if op.text != "attention" {
-            let known = name.is_some_and(|n| METHODS.contains(&n));
-            if !known {
-                let wanted = METHODS.map(|m| format!("`{m}`")).join(", ");
-                return self.one_of("a method", &wanted, method);
-            }
-            if name != Some("auto") {
-                self.later("choosing an algorithm for a collective", method.span);
-            }
-            return Some(());
+            return self.via_of_collective(op, axes, method, flat);
         }
         let method_of = match name {
             Some("ring") => AttentionMethod::Ring,
@@ -188,6 +182,40 @@ impl<'p> Builder<'p, '_, '_, '_> {
         }
         let scope = self.scope(flat)?;
         self.layout.attention.push(AttentionVia { axes, scope, method: method_of, zigzag, span: flat.item.span });
+        Some(())
+    }
+
+    /// `via ring`, `via all_to_all(hierarchical, …)`.
+    fn via_of_collective(&mut self, op: &Name, axes: Vec<AxisId>, method: &'p Expr, flat: &Flat<'p>) -> Option<()> {
+        let mut named = method;
+        if let ExprKind::Call(f, args) = &method.kind
+            && is_word(f, "all_to_all")
+        {
+            for arg in args {
+                match arg {
+                    Arg::Positional(e) => named = e,
+                    Arg::Named(name, _) | Arg::Domain(name, _) => {
+                        self.later(&format!("`{}` of an all-to-all", name.text), name.span)
+                    }
+                }
+            }
+        }
+        let Some(name) = word(named).filter(|n| METHODS.contains(n)) else {
+            let wanted = METHODS.map(|m| format!("`{m}`")).join(", ");
+            return self.one_of("a method", &wanted, named);
+        };
+        if name == "all_gather" {
+            self.later("dispatching by an all-gather", named.span);
+        }
+        let direct = ["auto", "all_to_all", "all_gather"].contains(&name);
+        let via = CollectiveVia {
+            of: op.text.to_string(),
+            axes,
+            scope: self.scope(flat)?,
+            method: (!direct).then(|| name.to_string()),
+            method_span: named.span,
+        };
+        self.layout.vias.push(via);
         Some(())
     }
 }
