@@ -49,6 +49,7 @@ limits! {
     MAGNITUDE: u128 = 1 << 100, "size in bytes or FLOP";
     FIX_ROUNDS: usize = 32, "rounds in which `parc fix` applies fixes";
     IMPORT_NESTING: usize = 64, "nesting of imported JSON";
+    IMPORT_DEVICES: usize = 256, "devices of an imported machine";
     IMPORT_VALUES: usize = 100_000, "values of imported JSON";
     DIAGNOSTICS_KEPT: usize = 10_000, "diagnostics kept of one compilation";
 }

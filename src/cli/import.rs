@@ -4,7 +4,7 @@ use super::project;
 use super::{Common, DiskWorld, Outcome};
 use crate::diagnostics::{Severity, Sink};
 use crate::import;
-use crate::source::{Sources, Span, World};
+use crate::source::{FileId, Sources, Span, World};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 
@@ -21,12 +21,20 @@ enum Format {
         /// The file
         path: PathBuf,
     },
+    /// Saved output of `nvidia-smi -q`, `nvidia-smi topo -m` and `ibstat` of one machine: a cluster of such nodes
+    Topo {
+        /// The files, in any order
+        #[arg(required = true)]
+        paths: Vec<PathBuf>,
+    },
 }
 
 pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
-    let Format::Hf { path } = &args.format;
     let (mut sources, mut sink) = (Sources::new(), Sink::new());
-    let text = hf(path, &mut sources, &mut sink);
+    let text = match &args.format {
+        Format::Hf { path } => hf(path, &mut sources, &mut sink),
+        Format::Topo { paths } => topo(paths, &mut sources, &mut sink),
+    };
     let outcome = project::report(&sources, &sink.finish(), common);
     if let Some(text) = text {
         super::print(&text);
@@ -36,25 +44,37 @@ pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
 
 fn hf(path: &Path, sources: &mut Sources, sink: &mut Sink) -> Option<String> {
     let file = if path.is_dir() { path.join("config.json") } else { path.to_path_buf() };
+    let id = read(&file, sources, sink)?;
+    told(import::hf(sources, id, &stem(&file)), sink)
+}
+
+fn topo(paths: &[PathBuf], sources: &mut Sources, sink: &mut Sink) -> Option<String> {
+    let files = paths.iter().map(|p| read(p, sources, sink)).collect::<Option<Vec<_>>>()?;
+    told(import::topo(sources, &files), sink)
+}
+
+/// A file of another program; `None` if it cannot be read, which is reported.
+fn read(file: &Path, sources: &mut Sources, sink: &mut Sink) -> Option<FileId> {
     let shown = file.display().to_string();
-    match DiskWorld::of_file(&file).and_then(|(world, name)| world.read(&name)) {
-        Ok(text) => {
-            let id = sources.add(shown, text, false);
-            let imported = import::hf(sources, id, &stem(&file));
-            for d in imported.said {
-                match d.code.info().severity {
-                    Severity::Error => drop(sink.error(d)),
-                    Severity::Warning => sink.warn(d),
-                }
-            }
-            imported.text
-        }
+    match DiskWorld::of_file(file).and_then(|(world, name)| world.read(&name)) {
+        Ok(text) => Some(sources.add(shown, text, false)),
         Err(why) => {
             let id = sources.add(shown.clone(), String::new(), false);
             sink.error(crate::resolve::errors::unreadable(Span::new(id, 0, 0), &shown, &why));
             None
         }
     }
+}
+
+/// The text of an import; what was said on the way goes to the sink.
+fn told(imported: import::Imported, sink: &mut Sink) -> Option<String> {
+    for d in imported.said {
+        match d.code.info().severity {
+            Severity::Error => drop(sink.error(d)),
+            Severity::Warning => sink.warn(d),
+        }
+    }
+    imported.text
 }
 
 /// What the model is called: the file, or for `config.json` the folder it lies in.

@@ -8,6 +8,7 @@ mod config;
 mod errors;
 mod hf;
 mod json;
+mod topo;
 
 use crate::diagnostics::Diagnostic;
 use crate::source::{FileId, Sources};
@@ -27,6 +28,19 @@ pub fn hf(sources: &Sources, file: FileId, stem: &str) -> Imported {
     let mut said = Vec::new();
     let text = json::read(file, &sources.file(file).text).and_then(|tree| hf::model(&tree, stem, &mut said));
     match text {
+        Ok(text) => Imported { text: Some(text), said },
+        Err(d) => {
+            said.push(d);
+            Imported { text: None, said }
+        }
+    }
+}
+
+/// Saved output of `nvidia-smi -q`, `nvidia-smi topo -m` and `ibstat` of one machine as a cluster.
+pub fn topo(sources: &Sources, files: &[FileId]) -> Imported {
+    let mut said = Vec::new();
+    let texts: Vec<_> = files.iter().map(|f| (*f, sources.file(*f).text.as_str())).collect();
+    match topo::cluster(&texts, &mut said) {
         Ok(text) => Imported { text: Some(text), said },
         Err(d) => {
             said.push(d);

@@ -31,6 +31,7 @@ mod fuzz_syntax;
 mod hand;
 mod hardware;
 mod import;
+mod import_topo;
 mod layout_presets;
 mod llama;
 mod megatron_examples;
