@@ -55,6 +55,10 @@ pub enum Place {
     Dtype,
     /// As the name of an argument.
     Argument,
+    /// As a metric in a claim or an objective.
+    Metric,
+    /// As the schedule of a pipeline.
+    Schedule,
 }
 
 const PLACES: &[(&str, Place)] = &[
@@ -65,6 +69,8 @@ const PLACES: &[(&str, Place)] = &[
     ("of a link", Place::Link),
     ("of a dtype", Place::Dtype),
     ("as an argument", Place::Argument),
+    ("as a metric", Place::Metric),
+    ("as a schedule", Place::Schedule),
 ];
 
 /// What to write in place of a foreign word.

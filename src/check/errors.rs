@@ -465,6 +465,54 @@ pub(super) fn adapter_format(dtype: &str, selector: &str, field: Span, adapter: 
     .fix(format!("add `{own}`"), end, format!(", {own}"), Applicability::Unsure)
 }
 
+/// A word of another tool for `meant`, a `what` of the language.
+pub(super) fn called(word: &str, what: &str, meant: &str, span: Span) -> Diagnostic {
+    let message = format!("no {what} `{word}` exists; it is called `{meant}`");
+    Diagnostic::new(Code::NameUnknown, message, span, format!("no {what}")).fix(
+        format!("use `{meant}`"),
+        span,
+        meant,
+        Applicability::Unsure,
+    )
+}
+
+/// A name with dashes that spells the name `meant`.
+pub(super) fn dashed_name(text: &str, meant: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::NameUnknown, format!("`{text}` is no name: `-` subtracts"), span, "a difference")
+        .help(format!("names have no `-`; `{meant}` exists"))
+        .fix(format!("use `{meant}`"), span, meant, Applicability::Unsure)
+}
+
+/// The device, where the number of devices is meant.
+pub(super) fn device_counted(d: Diagnostic, device: Span) -> Diagnostic {
+    d.help("`devices` is their number, `device` what each of them is").fix(
+        "use `devices`",
+        device,
+        "devices",
+        Applicability::Unsure,
+    )
+}
+
+/// Offers the arguments that are missing, to be filled in.
+pub(super) fn fill_in(d: Diagnostic, of: &str, names: &[&str], at: Span) -> Diagnostic {
+    let arguments: Vec<String> = names.iter().map(|n| format!("{n} = <{n}>")).collect();
+    let text = format!("({})", arguments.join(", "));
+    d.fix(format!("write `{of}{text}`"), Span { start: at.end, ..at }, text, Applicability::Placeholder)
+}
+
+/// A peak without its number format; `rate` is the rate as it should be written.
+pub(super) fn peak_plain(rate: &str, span: Span) -> Diagnostic {
+    let right = format!("{{ bf16 = {rate} }}");
+    Diagnostic::new(
+        Code::KindMismatch,
+        "`peak` needs a record of rates by number format, not one rate",
+        span,
+        "of which format is not said",
+    )
+    .help(format!("write `peak = {right}`"))
+    .fix(format!("write `{right}`"), span, right, Applicability::Unsure)
+}
+
 /// A word in a field that takes others.
 pub(super) fn word_unknown(field: &str, name: &Name, words: &[&str]) -> Diagnostic {
     let d = Diagnostic::new(

@@ -10,7 +10,7 @@ use crate::source::Span;
 use crate::syntax::ast::{
     self, Block, Expr, ExprKind, Item, ItemKind, Kind, Let, Name, Param, ParamKind, TargetSuffix,
 };
-use crate::units::{Base, Unit};
+use crate::units::{self, Base, Unit};
 use crate::words::{self, Instead};
 use indexmap::IndexMap;
 use smol_str::SmolStr;
@@ -272,6 +272,9 @@ impl<'p> Checker<'p, '_> {
             self.peaks(value);
             return;
         }
+        if field.ty == "FlopRate" && self.rate_told(value) || field.ty == "Schedule" && self.schedule_meant(value) {
+            return;
+        }
         let wanted = match field.ty {
             "Links" => Ty::Links,
             "Dtype" | "Host" | "Model" | "Cluster" | "Layout" | "Precision" | "Optimizer" | "Cost" | "Schedule" => {
@@ -320,11 +323,11 @@ impl<'p> Checker<'p, '_> {
     /// Every peak is a rate, alone or by accumulator.
     fn peaks(&mut self, value: &'p Expr) {
         let ExprKind::Record(fields) = &value.kind else {
-            let found = self.infer(value, Whole::Maybe);
-            if let Ty::Number { .. } = found {
-                let d = said::wrong_kind("`peak`", "a record by dtype", &found.noun(), value.span)
-                    .help(format!("write `peak = {{ bf16 = {} }}`", self.sources.snippet(value.span)));
-                self.error(d);
+            if let Some((_, rate)) = self.rate_meant(value) {
+                self.error(errors::peak_plain(&rate, value.span));
+            } else if let Ty::Number { .. } = self.infer(value, Whole::Maybe) {
+                let text = self.sources.snippet(value.span).to_owned();
+                self.error(errors::peak_plain(&text, value.span));
             }
             return;
         };
@@ -337,9 +340,51 @@ impl<'p> Checker<'p, '_> {
                 self.depth -= 1;
                 continue;
             }
-            let found = self.infer(e, Whole::Maybe);
-            self.expect(&Ty::number(Unit::flop_rate()), &found, &format!("the peak of `{}`", name.text), e);
+            if !self.rate_told(e) {
+                let found = self.infer(e, Whole::Maybe);
+                self.expect(&Ty::number(Unit::flop_rate()), &found, &format!("the peak of `{}`", name.text), e);
+            }
         }
+    }
+
+    /// `989 TFLOPS`, an unknown unit, where a rate is wanted: the place of the unit, and the number with the right one.
+    fn rate_meant(&self, e: &Expr) -> Option<(Span, String)> {
+        let ExprKind::Number { unit: Some((unit, at)), .. } = &e.kind else { return None };
+        let error = units::lookup(unit, &|n| self.program.units.iter().any(|u| u == n)).err()?;
+        let rate = format!("{}/s", error.meant.filter(|m| m.ends_with("FLOP"))?);
+        let digits = self.sources.snippet(e.span).strip_suffix(unit.as_str())?.trim_end().to_owned();
+        Some((*at, format!("{digits} {rate}")))
+    }
+
+    /// Reports [`rate_meant`](Self::rate_meant).
+    fn rate_told(&mut self, e: &Expr) -> bool {
+        let Some((at, number)) = self.rate_meant(e) else { return false };
+        let error = units::UnitError {
+            piece: self.sources.snippet(at).to_owned(),
+            meant: number.rsplit(' ').next().map(str::to_owned),
+            note: Some("a rate: operations a second"),
+        };
+        self.error(said::unknown_unit(&error, at));
+        true
+    }
+
+    /// `schedule = 1f1b`: another tool's word for a schedule.
+    fn schedule_meant(&mut self, value: &Expr) -> bool {
+        let word = match &value.kind {
+            ExprKind::Path(path) if path.len() == 1 => {
+                let known = self.scope.find(&path[0].text).is_some()
+                    || self.program.lookup(self.module, &path[0].text).is_some()
+                    || self.import_failed(&path[0].text);
+                if known { None } else { Some(path[0].text.as_str()) }
+            }
+            ExprKind::Number { unit: Some(_), .. } => Some(self.sources.snippet(value.span)),
+            _ => None,
+        };
+        let advice = word.and_then(|w| words::advice(w, "", words::Place::Schedule));
+        let (Some(word), Some(Instead::Name(meant))) = (word, advice.map(|a| a.instead)) else { return false };
+        let d = errors::called(word, "schedule", meant, value.span);
+        self.error(d);
+        true
     }
 
     /// Where the keyword of a declaration stands: right before its name.
@@ -410,7 +455,14 @@ impl<'p> Checker<'p, '_> {
                 Instead::Nothing => d,
                 Instead::Name(to) => {
                     self.meant.insert(to.into());
-                    d.fix(format!("use `{to}`"), name.span, to, Applicability::Unsure)
+                    match known.iter().find(|f| f.name == to).and_then(|f| counted(f.ty)) {
+                        // A bare number gets its unit in the same edit.
+                        Some(unit) if value.is_some_and(|v| is_bare(v)) => {
+                            let line = format!("{to} = {text} {unit}");
+                            d.fix(format!("write `{line}`"), item.span, line, Applicability::Unsure)
+                        }
+                        _ => d.fix(format!("use `{to}`"), name.span, to, Applicability::Unsure),
+                    }
                 }
                 Instead::Line(line) => {
                     let line = line.replace("AXIS", &self.data_axis());
@@ -501,6 +553,21 @@ impl<'p> Checker<'p, '_> {
             }
         }
     }
+}
+
+/// The unit of a field that counts.
+fn counted(ty: &str) -> Option<&'static str> {
+    match ty {
+        "Seq" => Some("seq"),
+        "Tok" => Some("tok"),
+        "Step" => Some("step"),
+        _ => None,
+    }
+}
+
+/// A whole number without a unit.
+fn is_bare(e: &Expr) -> bool {
+    matches!(&e.kind, ExprKind::Number { value: ast::Number::Int(_), unit: None })
 }
 
 /// Where in the dictionary the words of `kind` are.

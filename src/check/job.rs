@@ -282,11 +282,13 @@ impl<'p> Checker<'p, '_> {
     }
 
     fn apart(&mut self, work: impl FnOnce(&mut Self)) {
+        self.in_claim = true;
         let count = self.owner.and_then(|o| self.uses.get(&o)).map_or(0, Vec::len);
         work(self);
         if let Some(list) = self.owner.and_then(|o| self.uses.get_mut(&o)) {
             list.truncate(count);
         }
+        self.in_claim = false;
     }
 
     /// Pools, roles and edges may be named in metrics.

@@ -52,6 +52,7 @@ pub fn check(program: &Program, sources: &Sources, sink: &mut Sink) {
         axes: None,
         job_layout: None,
         in_model: false,
+        in_claim: false,
         told_field: None,
         batch: None,
         meant: IndexSet::new(),
@@ -102,6 +103,8 @@ struct Checker<'p, 's> {
     job_layout: Option<Thing<'p>>,
     /// Whether operators of models may be called.
     in_model: bool,
+    /// Whether a claim or an objective of a job is being looked at.
+    in_claim: bool,
     /// A field's value that was told already.
     told_field: Option<Span>,
     /// Where the job at hand, or the one it copies, gives its batch.

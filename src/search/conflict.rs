@@ -26,7 +26,7 @@ pub fn explain(task: Task<'_>, space: &Space, answer: &Answer) -> Diagnostic {
     {
         return d;
     }
-    let notes = if set.len() > 1 { reach(task, space, &set) } else { Vec::new() };
+    let notes = reach(task, space, &set);
     errors::nothing_legal(&set, answer.points, notes)
 }
 
@@ -128,11 +128,8 @@ fn reach(task: Task<'_>, space: &Space, set: &[Rule]) -> Vec<String> {
             BinaryOp::Gt => ("at most", "more than"),
             _ => return None,
         };
-        Some(format!(
-            "`{text}` is {word} {} where the others hold, {need} {} is required",
-            show(x, &unit),
-            show(y, &unit)
-        ))
+        let place = if set.len() > 1 { "where the others hold" } else { "at every point" };
+        Some(format!("`{text}` is {word} {} {place}, {need} {} is required", show(x, &unit), show(y, &unit)))
     });
     told.collect()
 }

@@ -330,6 +330,19 @@ pub(super) fn two_units(at: Span, number: &str, word: &str) -> Diagnostic {
         .note("a word after a number is its unit; multiplying takes `*`")
 }
 
+/// `8 x H100_SXM`: children are counted with `of`, links multiplied with `*`.
+pub(super) fn times_sign(at: Span, text: &str, right: &str, glued: bool) -> Diagnostic {
+    let what = if right == "of" { "children are counted" } else { "links are multiplied" };
+    let message = format!("`{text}` is read as a unit; {what} with `{right}`");
+    let blank = if glued { " " } else { "" };
+    Diagnostic::new(Code::SyntaxForeign, message, at, "not a unit").help(format!("write `{right}`")).fix(
+        format!("use `{right}`"),
+        at,
+        format!("{blank}{right}"),
+        Applicability::Safe,
+    )
+}
+
 /// `batch: 256 seq`; `glued` says whether no blank is before the sign.
 pub(super) fn colon(at: Span, field: &str, glued: bool) -> Diagnostic {
     let message = format!("`{}` is followed by `:` where `=` is needed", clip(field));
@@ -509,6 +522,26 @@ pub(super) fn unexpected(at: Span, found: &Found<'_>, expected: &[String]) -> Di
         }
     };
     Diagnostic::new(Code::SyntaxUnexpected, message, at, label)
+}
+
+/// An item that begins with `tok`, whole.
+pub(super) fn example(tok: Tok) -> Option<&'static str> {
+    Some(match tok {
+        Tok::Shard => "shard [N, K, F, V] over tp",
+        Tok::Replicate => "replicate over tp",
+        Tok::Store => "store state over dp",
+        Tok::Reduce => "reduce grad over dp { every = 1 step }",
+        Tok::Pad => "pad V = 128 * tp",
+        Tok::Place => "place tp on cluster.node",
+        Tok::Fold => "fold [dp, tp] as [edp = dp * tp / ep, ep]",
+        Tok::Mesh => "mesh [pp, dp, tp]",
+        Tok::Axis => "axis data = [dp, cp]",
+        Tok::Overlap => "overlap all with step",
+        Tok::Recompute => "recompute all",
+        Tok::Pipeline => "pipeline over pp { schedule = one_f_one_b }",
+        Tok::Level => "level node = 8 of H100_SXM over NVLink4",
+        _ => return None,
+    })
 }
 
 /// `text` on one line, short enough for a message.

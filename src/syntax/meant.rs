@@ -249,11 +249,31 @@ impl Recovery<'_> {
                 self.tokens.insert(at, Token::missing(Tok::Sep, number.end));
                 return Some(());
             }
+            if self.times_sign(at, unit_at, reports) {
+                return Some(());
+            }
             reports.push(errors::two_units(word, self.slice(unit_at), self.slice(word)));
         }
         self.tokens.remove(at);
         self.put(at - 1, Tok::Error);
         Some(())
+    }
+
+    /// `8 x H100_SXM` of a level: taken as `8 of H100_SXM`, and behind `over` as a product.
+    fn times_sign(&mut self, at: usize, unit: Span, reports: &mut Reports) -> bool {
+        let (start, _) = self.segment(at);
+        if !self.slice(unit).eq_ignore_ascii_case("x") || self.tok(start) != Some(Tok::Level) {
+            return false;
+        }
+        let links = (start..at).any(|i| self.tok(i) == Some(Tok::Over));
+        let (right, tok) = if links { ("*", Tok::Star) } else { ("of", Tok::Of) };
+        let glued = self.text.get(..unit.start as usize).is_some_and(|t| t.ends_with(|c: char| c.is_ascii_digit()));
+        reports.push(errors::times_sign(unit, self.slice(unit), right, glued));
+        if let Some(number) = self.tokens.get_mut(at - 1) {
+            number.end = unit.start;
+        }
+        self.tokens.insert(at, Token { tok, first: false, repaired: true, start: unit.start, end: unit.end });
+        true
     }
 
     /// `1.` or `.5`

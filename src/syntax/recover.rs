@@ -299,6 +299,16 @@ impl Recovery<'_> {
     // ---- the general case
 
     fn report(&self, failure: &Failure) -> crate::diagnostics::Diagnostic {
+        let (start, _) = self.segment(failure.at);
+        // In the middle of an item an example of it says more than what may follow.
+        let d = self.unexpected(failure);
+        match self.tok(start).filter(|_| failure.at > start).and_then(errors::example) {
+            Some(example) => d.help(format!("for example `{example}`")),
+            None => d,
+        }
+    }
+
+    fn unexpected(&self, failure: &Failure) -> crate::diagnostics::Diagnostic {
         let at = failure.at;
         let ends = self.tokens.get(at).is_none_or(|t| t.tok == Tok::Sep && t.start == t.end || t.repaired);
         let ends = ends || self.tok(at) == Some(Tok::RBrace) && self.in_braces(at);

@@ -283,7 +283,7 @@ fn judge(case: &Case) -> String {
                 let _ = writeln!(wrong, "  after a listed fix: {}", d["rendered"].as_str().unwrap());
             }
         }
-        for offered in fixes {
+        for offered in fixes.iter().filter(|f| f["applicability"] != "placeholder") {
             let fixed = apply(&case.main, "main.par", offered);
             for d in said(&fixed).iter().filter(|d| still(d)) {
                 let _ = writeln!(wrong, "  after {}: {}", offered["title"], d["rendered"].as_str().unwrap());

@@ -353,9 +353,16 @@ impl<'p> Checker<'p, '_> {
         let Some(decl) = thing.decl.filter(|_| !thing.applied) else { return };
         let params = decl.params.as_deref().unwrap_or_default();
         let required = |p: &&Param| matches!(&p.kind, ParamKind::Value { default: None, .. });
-        let open = params.iter().filter(required).find(|p| !self.gives(thing.made, &p.name.text));
-        if let Some(param) = open {
-            self.error(said::missing_argument(&param.name.text, &decl.name.text, at, decl.name.span));
-        }
+        let open: Vec<_> = params.iter().filter(required).filter(|p| !self.gives(thing.made, &p.name.text)).collect();
+        let Some(param) = open.first() else { return };
+        let d = said::missing_argument(&param.name.text, &decl.name.text, at, decl.name.span);
+        // Only a plain name has no parentheses yet.
+        let plain = self.sources.snippet(at).chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        self.error(if plain {
+            let names: Vec<&str> = open.iter().map(|p| p.name.text.as_str()).collect();
+            super::super::errors::fill_in(d, self.sources.snippet(at), &names, at)
+        } else {
+            d
+        });
     }
 }

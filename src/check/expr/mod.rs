@@ -8,12 +8,14 @@ pub(super) use operators::literal;
 use super::scope::{Local, Sort};
 use super::ty::{self, Thing, Ty, Whole};
 use super::{Checker, MAX_DEPTH, errors};
+use crate::diagnostics::Diagnostic;
 use crate::eval::builtin::FUNCTIONS;
 use crate::eval::errors as said;
 use crate::hir::{Binding, schema};
 use crate::source::Span;
-use crate::syntax::ast::{self, Arg, Body, Expr, ExprKind, Generator, Index, ItemKind, Kind, Name};
+use crate::syntax::ast::{self, Arg, BinaryOp, Body, Expr, ExprKind, Generator, Index, ItemKind, Kind, Name};
 use crate::units::{self, Unit};
+use crate::words::{self, Instead};
 use smol_str::SmolStr;
 use std::rc::Rc;
 
@@ -80,6 +82,8 @@ impl<'p> Checker<'p, '_> {
             ExprKind::Bool(_) => Ty::Bool,
             ExprKind::Hole | ExprKind::Error => Ty::Unknown,
             ExprKind::Path(path) => self.path(path, expr.span),
+            // `cost`: the field has the name that others give the price.
+            ExprKind::Kind(kind @ Kind::Cost) if self.metric_meant(kind.keyword(), expr.span) => Ty::Unknown,
             ExprKind::Kind(kind) => match self.scope.find(kind.keyword()) {
                 Some(local) => local.ty.clone(),
                 None if self.open > 0 => Ty::Unknown,
@@ -260,12 +264,42 @@ impl<'p> Checker<'p, '_> {
                 self.error(said::wrong_kind("a value", "a name in the file", "the file itself", name.span))
             }
             None if self.import_failed(&name.text) => Ty::Unknown,
+            None if self.metric_meant(&name.text, name.span) => Ty::Unknown,
             None if schema::is_word(&name.text) => Ty::Word(name.text.clone()),
             None if FUNCTIONS.contains(&name.text.as_str()) || MORE_WORDS.contains(&name.text.as_str()) => Ty::Unknown,
             None if self.in_model && schema::is_operator(&name.text) => Ty::Unknown,
             None if self.regions.contains(&name.text) || self.open > 0 => Ty::Unknown,
             None => self.unknown(name),
         }
+    }
+
+    /// Other tools' word for a metric, in a claim: said with the metric.
+    fn metric_meant(&mut self, word: &str, span: Span) -> bool {
+        if !self.in_claim || self.open > 0 {
+            return false;
+        }
+        let advice = words::advice(word, "", words::Place::Metric);
+        let Some(Instead::Name(metric)) = advice.map(|a| a.instead) else { return false };
+        if self.told.insert((self.owner, word.into())) {
+            self.error(errors::called(word, "metric", metric, span));
+        }
+        true
+    }
+
+    /// `Llama-3-8B`: names with dashes, read as differences; the declaration that the letters and digits spell.
+    pub(super) fn dashed_name(&self, e: &Expr) -> Option<Diagnostic> {
+        const LONGEST: usize = 64;
+        let ExprKind::Binary(BinaryOp::Sub, ..) = &e.kind else { return None };
+        let text = self.sources.snippet(e.span);
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if text.len() > LONGEST || !text.starts_with(|c: char| c.is_ascii_alphabetic()) || !text.chars().all(plain) {
+            return None;
+        }
+        let letters = |s: &str| s.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+        let wanted = letters(text);
+        let own = self.program.module(self.module).scope.keys();
+        let meant = own.chain(&self.program.prelude_names).find(|n| letters(n) == wanted)?;
+        Some(errors::dashed_name(text, meant, e.span))
     }
 
     /// Reports an unknown name, once in each declaration.

@@ -22,6 +22,9 @@ impl<'p> Checker<'p, '_> {
 
     /// `a + b + c …`: the left spine is walked, not recursed into, so a long sum is no deep tree.
     pub(super) fn chain(&mut self, expr: &'p Expr, want: Whole) -> Ty<'p> {
+        if let Some(d) = self.dashed_name(expr) {
+            return self.error(d);
+        }
         let mut spine = Vec::new();
         let mut at = expr;
         let mut want = want;
@@ -102,7 +105,17 @@ impl<'p> Checker<'p, '_> {
             (Ty::Number { unit, .. }, Ty::Thing(t)) if op == Mul && unit.is_none() && t.kind == Kind::Link => Ty::Links,
             (x, y) if matches!(op, Eq | Ne) && comparable(&x, &y) => Ty::Bool,
             (x, y) => {
-                self.error(said::operator_kinds(op, at, (&x.noun(), a.span), (&y.noun(), b.span)));
+                let d = said::operator_kinds(op, at, (&x.noun(), a.span), (&y.noun(), b.span));
+                // `device / 8`: the device, where their number is meant.
+                let count = [(&x, a), (&y, b)].into_iter().find(|(ty, e)| {
+                    let one = matches!(&e.kind, ExprKind::Kind(Kind::Device));
+                    one && matches!(ty, Ty::Thing(_)) && self.scope.find("devices").is_some()
+                });
+                let number = matches!(x, Ty::Number { .. }) || matches!(y, Ty::Number { .. });
+                self.error(match count.filter(|_| number) {
+                    Some((_, e)) => errors::device_counted(d, e.span),
+                    None => d,
+                });
                 if truth { Ty::Bool } else { Ty::Unknown }
             }
         }
