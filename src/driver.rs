@@ -1,5 +1,6 @@
 //! The whole pipeline on one screen: files to a program, a job to everything known of it.
 
+use crate::analyse::recompute::{Chosen, Question};
 use crate::analyse::{Compiled, Metrics, Roots, Schedule, UnitCosts, costs, legality, roots, schedule, stage};
 use crate::check;
 use crate::diagnostics::{Code, Diagnostic, Sink};
@@ -8,6 +9,7 @@ use crate::eval::{Evaluator, errors::not_supported};
 use crate::expr;
 use crate::hir::{DeclId, Program};
 use crate::limits;
+use crate::optimize::{self, Outcome};
 use crate::partition::{self, ShardedGraph};
 use crate::resolve::{self, RootFile};
 use crate::source::{Sources, World};
@@ -16,6 +18,8 @@ use crate::source::{Sources, World};
 struct Legal<'p> {
     job: Job<'p>,
     sharded: ShardedGraph,
+    passes: Vec<Outcome>,
+    bytes: partition::Bytes,
     schedule: Schedule,
     graph: expr::Graph,
 }
@@ -94,7 +98,58 @@ fn costed<'p>(
     settings: &Settings,
     sink: &mut Sink,
 ) -> Option<Compiled<'p>> {
-    let Legal { job, sharded, schedule, mut graph } = legal(program, sources, id, settings, sink)?;
+    let asked = (program, sources, id, settings);
+    let mut legal = legal(program, sources, id, settings, sink)?;
+    if legal.job.layout.open_recompute().is_none() {
+        return compiled(asked, legal, sink);
+    }
+    let split = legal.schedule.orders.has_weight_gradients();
+    let Legal { job, sharded, graph, .. } = &mut legal;
+    let costs = price(program, job, sharded, graph, Pricing { split, at_point: true, refuse: true }, sink)?.costs;
+    let mut point = job.point.clone();
+    point.resize(graph.inputs().len(), 0.0);
+    let question = Question::new(sharded, &costs, graph, &point);
+    let mut from = question.smallest();
+    let mut smallest = chosen(asked, &from, sink)?;
+    if smallest.over() > 0.0 {
+        return Some(smallest);
+    }
+    // What a choice takes is predicted from another's counts: where it comes out too large, as much is kept free.
+    let mut spare = 0.0;
+    let mut at = None;
+    for _ in 0..TRIES {
+        let Some(answer) = question.answer(at.as_ref().unwrap_or(&smallest), &from, spare) else { break };
+        let Some(made) = chosen(asked, &answer, &mut Sink::new()) else { break };
+        let over = made.over();
+        if over <= 0.0 {
+            smallest = made;
+            break;
+        }
+        spare += over;
+        (from, at) = (answer, Some(made));
+    }
+    Some(smallest)
+}
+
+/// How often a choice of what to recompute is corrected before the smallest one is taken.
+const TRIES: usize = 6;
+
+/// What is asked for: a job of a program at its settings.
+type Asked<'p, 'a> = (&'p Program, &'a Sources, DeclId, &'a Settings);
+
+/// A job compiled with what was chosen to be made again.
+fn chosen<'p>(asked: Asked<'p, '_>, choice: &Chosen, sink: &mut Sink) -> Option<Compiled<'p>> {
+    let (program, sources, id, settings) = asked;
+    let legal = legal_with(program, sources, id, settings, &choice.positions(), sink)?;
+    let compiled = compiled(asked, legal, sink)?;
+    Some(Compiled { chosen: Some(choice.clone()), ..compiled })
+}
+
+fn compiled<'p>((program, ..): Asked<'p, '_>, legal: Legal<'p>, sink: &mut Sink) -> Option<Compiled<'p>> {
+    let Legal { job, sharded, mut passes, bytes, schedule, mut graph } = legal;
+    let context = optimize::Context { graph: &job.ops, layout: &job.layout, bytes: &bytes };
+    let tried = optimize::tried(&job.passes, &sharded, context, &mut graph);
+    passes.extend(tried.into_iter().map(|(_, outcome)| outcome));
     if let Some(span) = schedule.keeps_none().and(job.pipeline.as_ref()).map(|p| p.schedule_span) {
         sink.error(not_supported("chunks that no rank keeps", span));
         return None;
@@ -109,7 +164,9 @@ fn costed<'p>(
     let facts = stage::count(&job, &sharded, &schedule, chunks, &values);
     let mut inputs = roots.inputs(&graph, &job.point, &facts);
     metrics.put(&graph, &schedule, &facts, &mut inputs);
-    let compiled = Compiled { job, sharded, schedule, costs, facts, roots, metrics, graph, inputs, peak };
+    let chosen = None;
+    let compiled =
+        Compiled { job, sharded, passes, chosen, schedule, costs, facts, roots, metrics, graph, inputs, peak };
     within_limits(&compiled, sink).then_some(compiled)
 }
 
@@ -199,10 +256,9 @@ pub fn shape<'p>(
 ) -> Option<Shape<'p>> {
     let mut graph = expr::Graph::new();
     let job = elaborate::elaborate(program, id, settings, &mut graph, sink)?;
-    let before = sink.error_count();
-    let bytes = element_bytes(program, &job, &mut graph, sink)?;
-    let sharded = partition::partition(&job.ops, &job.layout, &bytes, &mut graph, sink);
-    if sink.error_count() > before {
+    let Placed { sharded, .. } = placed(program, &job, &mut graph, sink)?;
+    if let (false, Some(span)) = (light, job.layout.open_recompute()) {
+        sink.error(not_supported("choosing what to recompute among other open choices", span));
         return None;
     }
     let split = job.pipeline.as_ref().is_some_and(|p| schedule::splits(program, &p.schedule));
@@ -239,8 +295,21 @@ fn legal<'p>(
     settings: &Settings,
     sink: &mut Sink,
 ) -> Option<Legal<'p>> {
+    legal_with(program, sources, id, settings, &[], sink)
+}
+
+/// A job's legality with values chosen to be made again where that is open.
+fn legal_with<'p>(
+    program: &'p Program,
+    sources: &Sources,
+    id: DeclId,
+    settings: &Settings,
+    chosen: &[u32],
+    sink: &mut Sink,
+) -> Option<Legal<'p>> {
     let mut graph = expr::Graph::new();
-    let job = elaborate::elaborate(program, id, settings, &mut graph, sink)?;
+    let mut job = elaborate::elaborate(program, id, settings, &mut graph, sink)?;
+    job.layout.choose(chosen);
     let mut open = job.choices.iter().filter(|c| !c.settled).peekable();
     if open.peek().is_some() {
         for choice in open {
@@ -251,12 +320,7 @@ fn legal<'p>(
     if !legality::check_mesh(&job, &graph, sources, sink) {
         return None;
     }
-    let before = sink.error_count();
-    let bytes = element_bytes(program, &job, &mut graph, sink)?;
-    let sharded = partition::partition(&job.ops, &job.layout, &bytes, &mut graph, sink);
-    if sink.error_count() > before {
-        return None;
-    }
+    let Placed { sharded, passes, bytes } = placed(program, &job, &mut graph, sink)?;
     let read = |id| graph.eval(&job.point, &[id])[0];
     let sound = legality::check_sharding(&job, &sharded, &graph, sources, sink);
     let (p, m) = (job.pipeline.as_ref().map(|p| read(job.layout.axis(p.axis).size)), read(job.microbatches));
@@ -288,7 +352,64 @@ fn legal<'p>(
             schedule
         }
     };
-    sound.then_some(Legal { job, sharded, schedule, graph })
+    sound.then_some(Legal { job, sharded, passes, bytes, schedule, graph })
+}
+
+/// A job partitioned, and what its runtime does done.
+struct Placed {
+    sharded: ShardedGraph,
+    passes: Vec<Outcome>,
+    bytes: partition::Bytes,
+}
+
+fn placed<'p>(program: &'p Program, job: &Job<'p>, graph: &mut expr::Graph, sink: &mut Sink) -> Option<Placed> {
+    let (ruled, bytes) = ruled(program, job, graph, sink)?;
+    let context = optimize::Context { graph: &job.ops, layout: &job.layout, bytes: &bytes };
+    let (sharded, passes) = optimize::apply(&job.passes, ruled, context, graph);
+    Some(Placed { sharded, passes, bytes })
+}
+
+/// The program the rules give, and bytes of an element.
+fn ruled<'p>(
+    program: &'p Program,
+    job: &Job<'p>,
+    graph: &mut expr::Graph,
+    sink: &mut Sink,
+) -> Option<(ShardedGraph, partition::Bytes)> {
+    let before = sink.error_count();
+    let bytes = element_bytes(program, job, graph, sink)?;
+    let sharded = partition::partition(&job.ops, &job.layout, &bytes, graph, sink);
+    (sink.error_count() == before).then_some((sharded, bytes))
+}
+
+/// A job's program as the rules give it and after each pass.
+#[derive(Debug)]
+pub struct Programs<'p> {
+    /// The job.
+    pub job: Job<'p>,
+    /// By the rules.
+    pub ruled: ShardedGraph,
+    /// After each pass: those that are assumed one after the other, each other one on its own after those.
+    pub passed: Vec<(ShardedGraph, Outcome)>,
+    /// The graph of its sizes.
+    pub graph: expr::Graph,
+}
+
+/// The programs of one job at its point.
+pub fn programs<'p>(program: &'p Program, id: DeclId, settings: &Settings, sink: &mut Sink) -> Option<Programs<'p>> {
+    let mut graph = expr::Graph::new();
+    let job = elaborate::elaborate(program, id, settings, &mut graph, sink)?;
+    let (ruled, bytes) = ruled(program, &job, &mut graph, sink)?;
+    let context = optimize::Context { graph: &job.ops, layout: &job.layout, bytes: &bytes };
+    let mut passed: Vec<(ShardedGraph, Outcome)> = Vec::new();
+    for pass in &job.passes {
+        let from = passed.last().map_or(&ruled, |(sharded, _)| sharded).clone();
+        let (after, mut outcomes) = optimize::apply(&[*pass], from, context, &mut graph);
+        passed.extend(outcomes.pop().map(|outcome| (after, outcome)));
+    }
+    let last = passed.last().map_or(&ruled, |(sharded, _)| sharded).clone();
+    passed.extend(optimize::tried(&job.passes, &last, context, &mut graph));
+    Some(Programs { job, ruled, passed, graph })
 }
 
 /// Bytes of an element in each class partitioning prices, and what kernels keep beside.

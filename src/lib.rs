@@ -21,6 +21,7 @@ pub mod hir;
 pub mod import;
 pub mod layout;
 pub mod limits;
+pub mod optimize;
 pub mod partition;
 pub mod pipeline;
 pub mod resolve;

@@ -44,6 +44,8 @@ limits! {
     SEARCH_POINTS: u64 = 100_000_000, "points of a search before pruning";
     SEARCH_SHAPES: usize = 1_024, "shapes of a search: combinations of choices that are not whole numbers";
     PARETO_POINTS: usize = 10_000, "points kept of a Pareto front";
+    RECOMPUTE_SETS: usize = 20_000, "sets of values weighed at once where `recompute = ?` is chosen; beyond, some are left out";
+    RECOMPUTE_CHOICES: usize = 2_000_000, "choices of one set for each unit tried for `recompute = ?`; beyond, the best so far";
     TABLE_ROWS: usize = 1_000_000, "rows of a table";
     DEVICE_BYTES: u64 = 1 << 60, "bytes a plan puts on one device";
     MAGNITUDE: u128 = 1 << 100, "size in bytes or FLOP";

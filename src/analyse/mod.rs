@@ -13,6 +13,7 @@ mod flops;
 pub mod group;
 pub mod legality;
 pub mod metrics;
+pub mod recompute;
 pub mod roots;
 pub mod rules;
 pub mod schedule;

@@ -39,6 +39,7 @@ const OPEN: &[&str] = &[
     "Place",
     "Mask",
     "Packing",
+    "Passes",
 ];
 
 impl<'p> Checker<'p, '_> {

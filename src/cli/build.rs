@@ -8,7 +8,7 @@ use crate::diagnostics::{Code, Diagnostic, nearest};
 use crate::emit::Artifacts;
 use crate::emit::assemble::{MAX_RANKS, Ranks};
 use crate::emit::targets::{TARGETS, Target, Where};
-use crate::emit::{evaluator, launchers, plan_json, targets};
+use crate::emit::{evaluator, graph, launchers, plan_json, targets};
 use crate::source::Span;
 use clap::{Args, ValueEnum};
 use std::fmt::Write as _;
@@ -30,6 +30,9 @@ pub(super) struct Arguments {
     /// Print what lies behind a plan, or write an evaluator, instead of a launch plan
     #[arg(long, value_enum)]
     emit: Option<Emit>,
+    /// How `--emit graph` is written
+    #[arg(long, value_enum, default_value = "text")]
+    format: GraphFormat,
     /// Replace files in the folder that were edited since they were written
     #[arg(long)]
     force: bool,
@@ -42,7 +45,7 @@ pub(super) struct Arguments {
 enum Emit {
     /// The plan with every rank, as JSON
     Plan,
-    /// The ops of the model and the steps they become
+    /// The ops of the model, the steps they become, and what each pass changes
     Graph,
     /// The expression graph of memory and time
     Expressions,
@@ -50,6 +53,16 @@ enum Emit {
     LlvmIr,
     /// A shared library with a C header and a Python module: layout parameters in; legality, memory and times out
     Evaluator,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, ValueEnum, Debug)]
+enum GraphFormat {
+    /// Lines to read
+    Text,
+    /// For graphviz
+    Dot,
+    /// For programs
+    Json,
 }
 
 pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
@@ -66,7 +79,7 @@ pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
         let id = p.jobs[0];
         match args.emit {
             Some(Emit::Plan) => text = plan_with_ranks(&mut p).map(|x| plan_json(&x.plan)),
-            Some(Emit::Graph) => text = graph_text(&mut p, id),
+            Some(Emit::Graph) => text = graph_text(&mut p, id, args.format),
             Some(Emit::Expressions) => text = expression_text(&mut p, id),
             Some(Emit::LlvmIr) => text = llvm_text(&mut p, id),
             Some(Emit::Evaluator) => built = super::evaluator::build(&mut p, &args.out, args.force),
@@ -115,11 +128,21 @@ pub(super) fn listable(p: &mut Project) -> Option<Ranks> {
     Some(Ranks::Listed)
 }
 
-fn graph_text(p: &mut Project, id: crate::hir::DeclId) -> Option<String> {
-    let c = crate::driver::compile(&p.program, &p.sources, id, &p.settings, &mut p.sink)?;
-    let ops = crate::graph::text(&c.job.ops);
-    let steps = crate::partition::text(&c.sharded, &c.job.ops, &c.job.layout);
-    Some(format!("// ops\n{ops}\n// steps\n{steps}"))
+fn graph_text(p: &mut Project, id: crate::hir::DeclId, format: GraphFormat) -> Option<String> {
+    crate::driver::check_job(&p.program, &p.sources, id, &p.settings, &mut p.sink).then_some(())?;
+    let found = crate::driver::programs(&p.program, id, &p.settings, &mut p.sink)?;
+    let job = &found.job;
+    let shown =
+        graph::Shown { job: &job.name, ops: &job.ops, layout: &job.layout, ruled: &found.ruled, passed: &found.passed };
+    Some(match format {
+        GraphFormat::Text => graph::text(shown),
+        GraphFormat::Dot => graph::dot(shown),
+        GraphFormat::Json => {
+            let mut point = job.point.clone();
+            point.resize(found.graph.inputs().len(), 0.0);
+            graph::json(shown, &p.sources, &|ids| found.graph.eval(&point, ids))
+        }
+    })
 }
 
 fn expression_text(p: &mut Project, id: crate::hir::DeclId) -> Option<String> {

@@ -93,7 +93,7 @@ pub(super) fn plan_of(p: &mut Project, ranks: Ranks) -> Option<(Plan, super::can
 
 /// Whether every stage's memory is within what a process may use.
 fn fits(c: &Compiled<'_>) -> bool {
-    c.value(c.roots.peak_memory) <= c.job.cluster.device_field("usable")
+    c.over() <= 0.0
 }
 
 /// Compiles a job quietly: for neighbours, whose mistakes are not the user's.

@@ -254,6 +254,19 @@ pub(super) fn wrong_value(what: &str, wanted: &str, noun: &str, span: Span) -> D
     crate::eval::errors::wrong_kind(what, wanted, noun, span)
 }
 
+/// A name in `optimize` that is no pass.
+pub(super) fn unknown_pass(name: &str, span: Span) -> Diagnostic {
+    let known: Vec<_> = crate::layout::Pass::ALL.iter().map(|p| p.name()).collect();
+    let message = if name.is_empty() { "this is no pass".into() } else { format!("no pass is called `{name}`") };
+    let listed: Vec<_> = known.iter().map(|n| format!("`{n}`")).collect();
+    let d = Diagnostic::new(Code::KindMismatch, message, span, "not a pass")
+        .note(format!("`optimize` is `none`, `all`, or any of {} in a list", listed.join(", ")));
+    match nearest(name, known) {
+        Some(near) => d.offer(near, span),
+        None => d,
+    }
+}
+
 pub(super) fn field_missing(name: &str, of: &str, span: Span) -> Diagnostic {
     crate::eval::errors::missing_field(name, of, span)
 }

@@ -15,7 +15,7 @@ use crate::eval::{Choice, Demand, Domain, Env, Evaluator, Inside, Instance, Valu
 use crate::expr::{self, Node};
 use crate::graph::{DataDim, OpGraph, ValueRole, language_name};
 use crate::hir::{DeclId, Program};
-use crate::layout::{Action, AxisId, Class, Layout, NameId, Recompute, RecomputeWhat, Scope, Store};
+use crate::layout::{Action, AxisId, Class, Layout, NameId, Pass, Recompute, RecomputeWhat, Scope, Store};
 use crate::source::Span;
 use crate::syntax::ast::{self, Expr, ItemKind, Kind};
 use crate::units::{Base, Unit};
@@ -231,6 +231,8 @@ pub struct Job<'p> {
     pub duties: Vec<Duty>,
     /// Requirements and expectations.
     pub claims: Vec<Claim<'p>>,
+    /// What the runtime does beyond the rules, in the order of the passes.
+    pub passes: Vec<Pass>,
     /// What a search is after.
     pub objective: Option<Objective<'p>>,
     /// Open choices, in the order of the text.
@@ -332,6 +334,7 @@ impl<'p> Builder<'p, '_, '_> {
         let counts = [batch, lengths.sequence, micro_batch];
         let seen = values::names((&evaluated.name, &evaluated.layout), &parameters, counts, self.name.span);
         let length = self.length(seen);
+        let passes = self.passes();
         let (precision, optimizer, cost) = (precision?, optimizer?, cost?);
         super::numerics::computable(&mut self.eval, &precision.0, &cluster.device, precision.1)?;
         let numerics = Numerics::new(&mut self.eval, &precision.0, &optimizer.0, precision.1)?;
@@ -422,6 +425,7 @@ impl<'p> Builder<'p, '_, '_> {
             replicas,
             microbatches,
             length,
+            passes,
             batch_axes,
             parameters,
             point: choices.point,

@@ -3,6 +3,7 @@
 mod experts;
 mod layout;
 mod memory;
+mod passes;
 mod ranks;
 mod time;
 mod traffic;
@@ -99,6 +100,7 @@ pub fn plan(
         memory,
         time,
         collectives,
+        passes: passes::passes(c),
         claims: verdicts.iter().map(|v| claim(v, sources)).collect(),
         groups,
         ranks,

@@ -8,6 +8,7 @@ pub mod assemble;
 mod decoder;
 pub mod diff;
 pub mod evaluator;
+pub mod graph;
 mod json;
 pub mod launchers;
 pub mod plan;

@@ -35,6 +35,8 @@ pub struct Plan {
     pub time: TimeInfo,
     /// Every collective of a step, merged by cause.
     pub collectives: Vec<CollectiveInfo>,
+    /// Passes that change something: those assumed, and those that would.
+    pub passes: Vec<PassInfo>,
     /// Verdicts of `require` and `expect`.
     pub claims: Vec<Claim>,
     /// Process groups by axis: each group's ranks, in the order of the axis.
@@ -209,6 +211,8 @@ pub struct LayoutInfo {
     pub overlap_experts: bool,
     /// What is recomputed.
     pub recompute: RecomputeInfo,
+    /// What `recompute ?` came to, where it is written.
+    pub recompute_choice: Option<RecomputeChoice>,
     /// Dimensions padded: name, true extent, padded extent.
     pub pads: Vec<(String, u64, u64)>,
 }
@@ -235,6 +239,30 @@ pub enum RecomputeInfo {
     Parts(Vec<RecomputePart>),
     /// Something else: not every target can say it.
     Other(String),
+}
+
+/// What `recompute ?` came to: the cheapest values to make again with which every stage fits.
+#[derive(Clone, Debug, Serialize)]
+pub struct RecomputeChoice {
+    /// The values that are not kept.
+    pub values: Vec<ChosenInfo>,
+    /// Bytes that saves on the stage it saves most on.
+    pub bytes: u64,
+    /// Seconds of a step that making them again takes.
+    pub seconds: f64,
+    /// Whether no other choice that fits is cheaper.
+    pub proved: bool,
+}
+
+/// A value that is made again.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChosenInfo {
+    /// `a in decoder.mlp`
+    pub what: String,
+    /// Bytes of one microbatch on one rank.
+    pub bytes: u64,
+    /// Seconds to make it again for one microbatch.
+    pub seconds: f64,
 }
 
 /// A part of a layer that is recomputed.
@@ -426,6 +454,25 @@ pub struct CollectiveInfo {
     pub what: String,
     /// `llama.par:31`
     pub place: String,
+}
+
+/// What a pass saved of a step on the busiest rank, or would save.
+#[derive(Clone, Debug, Serialize)]
+pub struct PassInfo {
+    /// As `optimize` of a job names it.
+    pub name: &'static str,
+    /// Whether the job says that its runtime does it; the rest of the plan counts on it only then.
+    pub assumed: bool,
+    /// What it takes for granted.
+    pub assumes: &'static str,
+    /// Collectives fewer.
+    pub collectives: i64,
+    /// Bytes a rank sends less, with rings.
+    pub sent: i64,
+    /// Steps of work that are not done.
+    pub work: u64,
+    /// Bytes that the backward needs more at its fullest moment.
+    pub memory: u64,
 }
 
 /// A `require` or `expect` and whether it holds.

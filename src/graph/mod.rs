@@ -9,7 +9,7 @@ mod verify;
 
 pub use count::pairs;
 pub use law::Law;
-pub use print::{dot, language_name, text};
+pub use print::{dot, escaped, language_name, text};
 pub use verify::verify;
 
 use crate::expr;

@@ -29,7 +29,8 @@ pub fn dot(graph: &OpGraph) -> String {
     out
 }
 
-fn escaped(text: &str) -> String {
+/// `text` inside a quoted string of graphviz.
+pub fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"")
 }
 

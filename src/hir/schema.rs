@@ -119,6 +119,7 @@ macro_rules! training {
             f("balance", "Balance", Some("none"), "how unequal microbatches are dealt out"),
             f("ema", "Place", Some("none"), "where a parameter average lives"),
             f("disturb", "List", Some("[]"), "delays to survive"),
+            f("optimize", "Passes", Some("none"), "what the runtime does beyond the rules"),
             f("steps", "Step", Some("none"), "length of the job"),
             f("tokens", "Tok", Some("none"), "length of the job"),
             f("samples", "Seq", Some("none"), "length of the job"),

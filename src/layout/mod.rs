@@ -1,10 +1,12 @@
 //! An evaluated layout: mesh, rules, storage, pipeline. Sizes are nodes of the expression graph.
 
 mod axes;
+mod pass;
 mod selector;
 mod storage;
 
 pub use axes::{Axis, AxisId, NameId, NamedAxis, Side};
+pub use pass::Pass;
 pub use selector::{PathPart, Scope, Selector, SelectorPart};
 pub use storage::{Bucket, Format, Hold, Reduce, Store, Tier, Update};
 
@@ -100,6 +102,19 @@ pub enum RecomputeWhat {
     Except(Vec<KeptKind>),
     /// All but what enters each n-th iteration.
     Every(i64),
+    /// `?`: those that were chosen, by position among the values of the op graph; none until then.
+    Chosen(Vec<u32>),
+}
+
+impl RecomputeWhat {
+    /// Whether it makes nothing again.
+    pub fn is_nothing(&self) -> bool {
+        match self {
+            Self::None => true,
+            Self::Chosen(values) => values.is_empty(),
+            Self::All | Self::Values(_) | Self::Except(_) | Self::Every(_) => false,
+        }
+    }
 }
 
 /// `matmul`, `matmul.every(2)` in `ops(keep = […])`: results that are saved.
@@ -268,4 +283,20 @@ pub struct Layout {
     pub pipeline: Option<AxisId>,
     /// The `mesh` item.
     pub mesh_span: Option<Span>,
+}
+
+impl Layout {
+    /// Where `recompute ?` is first written, if it is.
+    pub fn open_recompute(&self) -> Option<Span> {
+        self.recompute.iter().find(|r| matches!(r.what, RecomputeWhat::Chosen(_))).map(|r| r.span)
+    }
+
+    /// Makes again what was chosen where that is open: values by position in the op graph, ascending.
+    pub fn choose(&mut self, values: &[u32]) {
+        for r in &mut self.recompute {
+            if let RecomputeWhat::Chosen(list) = &mut r.what {
+                *list = values.to_vec();
+            }
+        }
+    }
 }

@@ -30,6 +30,10 @@ pub(super) struct Builder<'a> {
     pub(super) made: Vec<Option<TensorId>>,
     /// Copies gathered in the forward of the unit at hand that stay for its backward.
     pub(super) kept: IndexMap<(ValueId, Placement, RegionId), TensorId>,
+    /// The steps of the forward that made each copy, and what each op did beside copies.
+    pub(super) copied: IndexMap<(ValueId, Placement, RegionId), Vec<StepId>>,
+    /// See `copied`.
+    pub(super) made_by: IndexMap<OpId, Vec<StepId>>,
     /// Parameters gathered for longer than one pass, by the unit that uses them.
     pub(super) held: IndexMap<(u32, ValueId), TensorId>,
     /// Statistics that the forward of each op summed over a split dimension.
@@ -78,6 +82,8 @@ impl<'a> Builder<'a> {
             writers: Vec::new(),
             made: vec![None; graph.values.len()],
             kept: IndexMap::new(),
+            copied: IndexMap::new(),
+            made_by: IndexMap::new(),
             held: IndexMap::new(),
             statistics: IndexMap::new(),
             returned: IndexMap::new(),

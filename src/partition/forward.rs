@@ -3,8 +3,8 @@
 use super::build::{Builder, Pass, Site};
 use super::placement::AxisUse;
 use super::{
-    Collective, CollectiveKind, Content, Placement, Purpose, StepKind, Task, Tensor, TensorId, attention, chains,
-    storage,
+    Collective, CollectiveKind, Content, Phase, Placement, Purpose, StepKind, Task, Tensor, TensorId, attention,
+    chains, storage,
 };
 use crate::expr::{self, Node};
 use crate::graph::{Attention, DimId, OpId, OpKind, ValueId, ValueRole};
@@ -36,7 +36,11 @@ impl Builder<'_> {
         if let Some(copy) = pass.copies.get(&key).or(kept) {
             return *copy;
         }
+        let before = pass.steps.len();
         let copy = self.reshard(pass, site, made, need);
+        if pass.phase == Phase::Forward {
+            self.copied.insert(key.clone(), pass.steps[before..].to_vec());
+        }
         pass.copies.insert(key, copy);
         copy
     }
@@ -50,6 +54,7 @@ impl Builder<'_> {
             for (value, need) in self.reads(*id) {
                 reads.push(self.bring(pass, site, value, &need));
             }
+            let own = pass.steps.len();
             if let OpKind::Attention(a) = &op.kind {
                 self.ring(pass, *id, a, &mut reads[1..3]);
             }
@@ -81,6 +86,7 @@ impl Builder<'_> {
             }
             if !pass.recomputed {
                 self.made[op.output.0 as usize] = Some(result);
+                self.made_by.insert(*id, pass.steps[own..].to_vec());
             }
             pass.made.insert(op.output, result);
         }

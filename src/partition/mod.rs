@@ -25,6 +25,7 @@ mod errors;
 mod experts;
 mod forward;
 mod live;
+mod open;
 mod placement;
 mod plan;
 mod print;
@@ -38,11 +39,11 @@ mod verify;
 mod work;
 
 pub use placement::AxisUse;
-pub use print::text;
+pub use print::{Listed, lines, text};
 pub use storage::resting;
 pub use types::{
-    Broken, Bytes, Collective, CollectiveKind, Content, Obligation, Phase, Placement, Purpose, Saved, ShardedGraph,
-    ShardedParam, ShardedUnit, Step, StepId, StepKind, Task, Tensor, TensorId, Work,
+    Broken, Bytes, Collective, CollectiveKind, Content, Obligation, Open, Phase, Placement, Purpose, Saved,
+    ShardedGraph, ShardedParam, ShardedUnit, Step, StepId, StepKind, Task, Tensor, TensorId, Work,
 };
 pub use verify::verify;
 
@@ -176,6 +177,7 @@ impl Builder<'_> {
                 backward: Vec::new(),
                 update: Vec::new(),
                 saved: Vec::new(),
+                open: Vec::new(),
                 transient: zero,
                 late: zero,
                 params: Vec::new(),
@@ -224,6 +226,7 @@ impl Builder<'_> {
             let remade = self.sizes.exprs.sum(remade);
             part.unit.transient = self.sizes.exprs.add(remade, working);
             part.unit.saved = kept.saved;
+            part.unit.open = kept.open;
             let late = std::mem::take(&mut grads.late);
             part.unit.late = self.sizes.exprs.sum(late.into_values());
             let terms = self.param_terms(&mut pass, &mut grads);

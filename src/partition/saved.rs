@@ -2,7 +2,7 @@
 
 use super::build::Builder;
 use super::sizes::STATISTIC_BYTES;
-use super::{Placement, Saved, chains, storage};
+use super::{Open, Placement, Saved, chains, storage};
 use crate::expr;
 use crate::graph::{OpId, OpKind, RegionId, ValueId, ValueRole, language_name};
 use crate::layout::{PathPart, RecomputeWhat};
@@ -19,6 +19,8 @@ pub(super) struct Kept {
     pub(super) remade: Vec<(ValueId, Placement)>,
     /// Bytes that kernels which run again keep beside these.
     pub(super) remade_extra: Vec<expr::Id>,
+    /// What may be kept or made again, where that is open.
+    pub(super) open: Vec<Open>,
 }
 
 /// A region that recomputes everything: the item, and the path of the region.
@@ -59,18 +61,7 @@ impl Builder<'_> {
 
     /// Decides what `unit`, whose ops are `ops` (last ops of their chains), keeps.
     pub(super) fn kept(&mut self, unit: u32, ops: &[OpId]) -> Kept {
-        // What the backward needs, each value once; where gathered copies stay, as needed.
-        let mut needed: IndexMap<ValueId, Placement> = IndexMap::new();
-        for id in ops {
-            let keep = storage::keeps_gathered(self.graph, self.layout, self.graph.flow[*id].region);
-            for (value, need) in self.backward_reads(*id) {
-                if matches!(self.graph.value(value).role, ValueRole::Param(_)) {
-                    continue;
-                }
-                let place = if keep { need } else { self.plan.rest(value).clone() };
-                needed.entry(value).or_insert(place);
-            }
-        }
+        let needed = self.needed(ops);
         let mut save: IndexMap<ValueId, Placement> = IndexMap::new();
         let mut again: IndexSet<OpId> = IndexSet::new();
         let scopes: IndexMap<OpId, Option<Scope>> =
@@ -91,8 +82,13 @@ impl Builder<'_> {
                 }
             }
         }
-        let entering: IndexSet<ValueId> = wanted.iter().copied().collect();
+        let mut entering: IndexSet<ValueId> = wanted.iter().copied().collect();
         wanted.extend(needed.keys().copied());
+        // What was chosen to be made again is made from what is kept, unless that was chosen too.
+        let chosen = self.chosen(unit, ops);
+        for id in ops.iter().filter(|id| chosen.contains(&self.graph.flow[**id].output)) {
+            entering.extend(self.reads(*id).into_iter().map(|(v, _)| v).filter(|v| !chosen.contains(v)));
+        }
         let mut seen: IndexSet<ValueId> = IndexSet::new();
         while let Some(value) = wanted.pop() {
             let role = self.graph.value(value).role;
@@ -107,7 +103,7 @@ impl Builder<'_> {
                 continue;
             };
             let in_scope = scopes.get(&op).is_some_and(Option::is_some);
-            let named = self.recomputed_by_name(unit, value, &by_kind);
+            let named = chosen.contains(&value) || self.recomputed_by_name(unit, value, &by_kind);
             if in_scope && !entering.contains(&value) {
                 continue;
             }
@@ -121,6 +117,7 @@ impl Builder<'_> {
         let remade = needed.iter().filter(|(v, _)| !save.contains_key(*v));
         let remade: Vec<_> = remade.map(|(v, p)| (*v, p.clone())).collect();
         save.sort_keys();
+        let open = self.open(unit, ops, &save, &needed);
         let mut saved: Vec<_> = Vec::new();
         for (value, place) in save {
             saved.push(self.save(unit, value, &place));
@@ -141,7 +138,23 @@ impl Builder<'_> {
             }
         }
         again.sort();
-        Kept { saved, again: again.into_iter().collect(), remade, remade_extra }
+        Kept { saved, again: again.into_iter().collect(), remade, remade_extra, open }
+    }
+
+    /// What the backward of `ops` needs, each value once; where gathered copies stay, as needed.
+    fn needed(&self, ops: &[OpId]) -> IndexMap<ValueId, Placement> {
+        let mut needed: IndexMap<ValueId, Placement> = IndexMap::new();
+        for id in ops {
+            let keep = storage::keeps_gathered(self.graph, self.layout, self.graph.flow[*id].region);
+            for (value, need) in self.backward_reads(*id) {
+                if matches!(self.graph.value(value).role, ValueRole::Param(_)) {
+                    continue;
+                }
+                let place = if keep { need } else { self.plan.rest(value).clone() };
+                needed.entry(value).or_insert(place);
+            }
+        }
+        needed
     }
 
     fn save(&mut self, unit: u32, value: ValueId, place: &Placement) -> Saved {
@@ -158,7 +171,7 @@ impl Builder<'_> {
     }
 
     /// One fp32 for each row of an attention.
-    fn attention_statistic(&mut self, id: OpId) -> Option<Saved> {
+    pub(super) fn attention_statistic(&mut self, id: OpId) -> Option<Saved> {
         let graph = self.graph;
         let op = &graph.flow[id];
         let OpKind::Attention(a) = &op.kind else { return None };
@@ -174,7 +187,7 @@ impl Builder<'_> {
     }
 
     /// What the kernel of a norm or softmax keeps beside the values the graph knows, as the job's cost model says.
-    fn kernel_extra(&mut self, id: OpId) -> Option<Saved> {
+    pub(super) fn kernel_extra(&mut self, id: OpId) -> Option<Saved> {
         let op = &self.graph.flow[id];
         let (value, each) = match &op.kind {
             OpKind::Norm { .. } => (op.inputs[0], self.sizes.bytes.norm_extra),
@@ -190,14 +203,21 @@ impl Builder<'_> {
         Some(Saved { value, tensor: None, bytes, region: op.region, span: op.span })
     }
 
-    /// The region that recomputes everything around `region`: the innermost item, later text first.
-    fn recompute_scope(&self, unit: u32, region: RegionId) -> Option<Scope> {
+    /// The item that speaks of `region`, lists of values apart: the innermost, later text first. Which it is, and how
+    /// deep.
+    pub(super) fn recompute_item(&self, unit: u32, region: RegionId) -> Option<(usize, usize, &RecomputeWhat)> {
         let path = &self.graph.regions[region.0 as usize].path;
         let repeated = self.graph.units[unit as usize].repeated;
         let items = self.layout.recompute.iter().enumerate().filter(|(_, r)| repeated || !r.scope.is_everywhere());
-        let items = items.filter_map(|(i, r)| Some((r.scope.depth(path)?, i, &r.what)));
-        let whole = items.filter(|(_, _, what)| !matches!(what, RecomputeWhat::Values(_)));
-        let (depth, item, what) = whole.max_by_key(|(depth, i, _)| (*depth, *i))?;
+        let items = items.filter(|(_, r)| !matches!(r.what, RecomputeWhat::Values(_)));
+        let reach = items.filter_map(|(i, r)| Some((r.scope.depth(path)?, i, &r.what)));
+        reach.max_by_key(|(depth, i, _)| (*depth, *i)).map(|(depth, i, what)| (i, depth, what))
+    }
+
+    /// The region that recomputes everything around `region`.
+    fn recompute_scope(&self, unit: u32, region: RegionId) -> Option<Scope> {
+        let path = &self.graph.regions[region.0 as usize].path;
+        let (item, depth, what) = self.recompute_item(unit, region)?;
         matches!(what, RecomputeWhat::All | RecomputeWhat::Every(_)).then(|| (item, path[..depth].to_vec()))
     }
 
@@ -211,20 +231,19 @@ impl Builder<'_> {
         };
         let listed = self.layout.recompute.iter().any(|r| match &r.what {
             RecomputeWhat::Values(names) => reach(r).is_some() && names.contains(&value.name),
-            RecomputeWhat::None | RecomputeWhat::All | RecomputeWhat::Except(_) | RecomputeWhat::Every(_) => false,
+            RecomputeWhat::None
+            | RecomputeWhat::All
+            | RecomputeWhat::Except(_)
+            | RecomputeWhat::Every(_)
+            | RecomputeWhat::Chosen(_) => false,
         });
         listed || (self.except(unit, value.region).is_some() && !kept.contains(&id))
     }
 
-    /// The `ops(keep = […])` that speaks of `region`: the innermost item that is no list of values, later text first.
+    /// The `ops(keep = […])` that speaks of `region`.
     fn except(&self, unit: u32, region: RegionId) -> Option<&[crate::layout::KeptKind]> {
-        let path = &self.graph.regions[region.0 as usize].path;
-        let repeated = self.graph.units[unit as usize].repeated;
-        let items = self.layout.recompute.iter().enumerate().filter(|(_, r)| repeated || !r.scope.is_everywhere());
-        let items = items.filter(|(_, r)| !matches!(r.what, RecomputeWhat::Values(_)));
-        let reach = items.filter_map(|(i, r)| Some((r.scope.depth(path)?, i, &r.what)));
-        match reach.max_by_key(|(depth, i, _)| (*depth, *i))? {
-            (_, _, RecomputeWhat::Except(kinds)) => Some(kinds),
+        match self.recompute_item(unit, region)?.2 {
+            RecomputeWhat::Except(kinds) => Some(kinds),
             _ => None,
         }
     }

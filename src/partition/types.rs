@@ -280,6 +280,23 @@ pub struct Saved {
     pub span: Span,
 }
 
+/// A value, or a copy of one in another place, that may be kept or made again: where `recompute = ?` leaves it open.
+#[derive(Clone, Debug)]
+pub struct Open {
+    /// The value.
+    pub value: ValueId,
+    /// The steps of the forward that make it; none where it can only be kept.
+    pub steps: Option<Vec<StepId>>,
+    /// Bytes on one rank while it is kept; none where it cannot be kept.
+    pub kept: Option<expr::Id>,
+    /// Bytes that lie ready for the backward where it is made again.
+    pub ready: expr::Id,
+    /// Whether it is kept as long as nothing is chosen.
+    pub needed: bool,
+    /// What it is made from: positions before its own.
+    pub from: Vec<usize>,
+}
+
 /// A parameter on one rank.
 #[derive(Clone, Debug)]
 pub struct ShardedParam {
@@ -318,6 +335,8 @@ pub struct ShardedUnit {
     pub update: Vec<StepId>,
     /// Values kept for the backward.
     pub saved: Vec<Saved>,
+    /// What may be kept or made again, in the order it is made, as long as nothing is chosen.
+    pub open: Vec<Open>,
     /// Largest bytes alive at one moment of the backward beside what was saved: operands, results, gathered copies.
     pub transient: expr::Id,
     /// Bytes that gradients of its parameters need where they are made later than the rest: of each product with a

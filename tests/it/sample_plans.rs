@@ -142,6 +142,7 @@ pub(crate) fn plan(
             overlap_p2p: false,
             overlap_experts: false,
             recompute: RecomputeInfo::None,
+            recompute_choice: None,
             pads: vec![],
             axes,
         },
@@ -166,6 +167,7 @@ pub(crate) fn plan(
         memory: MemoryInfo { fits: true, stages: vec![], heaviest: 0 },
         time: time(batch * sequence, devices),
         collectives: collectives(mesh),
+        passes: Vec::new(),
         claims: vec![
             Claim {
                 text: "peak_memory <= 76 GiB".into(),

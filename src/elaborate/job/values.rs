@@ -5,8 +5,9 @@ use super::{Builder, Length, Parameter};
 use crate::eval::{Domain, Env, Hole, Instance, Num, Quantity, Record, Value, Wanted};
 use crate::expr::{self, Input};
 use crate::layout::Layout;
+use crate::layout::Pass;
 use crate::source::Span;
-use crate::syntax::ast::{self, Kind};
+use crate::syntax::ast::{self, Expr, ExprKind, Kind};
 use crate::units::{Base, Unit};
 use smol_str::SmolStr;
 use std::rc::Rc;
@@ -210,6 +211,31 @@ impl<'p> Builder<'p, '_, '_> {
             }
         }
         None
+    }
+
+    /// `optimize = all`, or names of passes; none where it is not given.
+    pub(super) fn passes(&mut self) -> Vec<Pass> {
+        let Some(field) = self.values.get("optimize") else { return Vec::new() };
+        let (e, mut named) = (field.expr, Vec::new());
+        let list: &[Expr] = match &e.kind {
+            ExprKind::List(list) => list,
+            _ => std::slice::from_ref(e),
+        };
+        for e in list {
+            let word = match &e.kind {
+                ExprKind::Path(path) if path.len() == 1 => path[0].text.as_str(),
+                _ => "",
+            };
+            match (word, Pass::ALL.into_iter().find(|p| p.name() == word)) {
+                ("none", _) => {}
+                ("all", _) => named.extend(Pass::ALL),
+                (_, Some(pass)) => named.push(pass),
+                (_, None) => {
+                    self.eval.sink.error(errors::unknown_pass(word, e.span));
+                }
+            }
+        }
+        Pass::ALL.into_iter().filter(|p| named.contains(p)).collect()
     }
 
     pub(super) fn field_place(&self, field: &str) -> Option<Span> {

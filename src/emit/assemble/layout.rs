@@ -2,8 +2,9 @@
 
 use super::experts;
 use crate::analyse::Compiled;
-use crate::emit::plan::{AxisInfo, AxisRole, LayoutInfo, RecomputeInfo, RecomputePart};
-use crate::graph::OpKind;
+use crate::analyse::recompute::ChosenValue;
+use crate::emit::plan::{AxisInfo, AxisRole, ChosenInfo, LayoutInfo, RecomputeChoice, RecomputeInfo, RecomputePart};
+use crate::graph::{OpGraph, OpKind, ValueId, language_name};
 use crate::layout::{
     Action, AttentionMethod, AxisId, Class, Comm, Hold, KeptKind, Recompute, RecomputeWhat, SelectorPart,
 };
@@ -83,6 +84,7 @@ pub(super) fn layout(c: &Compiled<'_>, sources: &Sources, levels: &[String]) -> 
         overlap_p2p: overlaps(Comm::P2p),
         overlap_experts: overlaps(Comm::Dispatch) || overlaps(Comm::Combine),
         recompute: recompute(c),
+        recompute_choice: choice(c),
         pads: pads(c),
     }
 }
@@ -94,7 +96,7 @@ fn pads(c: &Compiled<'_>) -> Vec<(String, u64, u64)> {
 }
 
 fn recompute(c: &Compiled<'_>) -> RecomputeInfo {
-    let active: Vec<_> = c.job.layout.recompute.iter().filter(|r| r.what != RecomputeWhat::None).collect();
+    let active: Vec<_> = c.job.layout.recompute.iter().filter(|r| !r.what.is_nothing()).collect();
     if active.is_empty() {
         return RecomputeInfo::None;
     }
@@ -109,7 +111,7 @@ fn recompute(c: &Compiled<'_>) -> RecomputeInfo {
             parts.dedup();
             RecomputeInfo::Parts(parts)
         }
-        None => RecomputeInfo::Other(active.iter().map(|r| other_text(r)).collect::<Vec<_>>().join("; ")),
+        None => RecomputeInfo::Other(active.iter().map(|r| other_text(c, r)).collect::<Vec<_>>().join("; ")),
     }
 }
 
@@ -127,8 +129,33 @@ fn part(c: &Compiled<'_>, r: &Recompute) -> Option<RecomputePart> {
             };
             in_layer.into_iter().all(|(_, op)| agrees(op)).then_some(RecomputePart::Norms)
         }
-        RecomputeWhat::None | RecomputeWhat::Except(_) | RecomputeWhat::Every(_) => None,
+        RecomputeWhat::None | RecomputeWhat::Except(_) | RecomputeWhat::Every(_) | RecomputeWhat::Chosen(_) => None,
     }
+}
+
+/// `a in decoder.mlp`; a value without a name by what makes it.
+fn value_name(ops: &OpGraph, id: ValueId) -> String {
+    let value = ops.value(id);
+    let made = ops.producer(id).map(|op| language_name(&ops.flow[op].kind));
+    let name = Some(value.name.clone()).filter(|n| !n.is_empty()).or(made).unwrap_or_default();
+    format!("{name} in {}", ops.region_path(value.region))
+}
+
+/// What `recompute ?` came to.
+fn choice(c: &Compiled<'_>) -> Option<RecomputeChoice> {
+    let chosen = c.chosen.as_ref()?;
+    let (seconds, bytes) = chosen.effect(c);
+    let value = |v: &ChosenValue| ChosenInfo {
+        what: value_name(&c.job.ops, v.value),
+        bytes: v.bytes as u64,
+        seconds: v.seconds,
+    };
+    Some(RecomputeChoice {
+        values: chosen.values.iter().map(value).collect(),
+        bytes: bytes as u64,
+        seconds,
+        proved: chosen.proved,
+    })
 }
 
 /// `attention.core` of `**.attention.core`.
@@ -142,7 +169,7 @@ fn scope_path(r: &Recompute) -> Option<String> {
     Some(names.collect::<Vec<_>>().join("."))
 }
 
-fn other_text(r: &Recompute) -> String {
+fn other_text(c: &Compiled<'_>, r: &Recompute) -> String {
     let what = match &r.what {
         RecomputeWhat::None => "none".into(),
         RecomputeWhat::All => "all".into(),
@@ -155,6 +182,10 @@ fn other_text(r: &Recompute) -> String {
             format!("ops(keep = [{}])", kinds.iter().map(one).collect::<Vec<_>>().join(", "))
         }
         RecomputeWhat::Every(n) => format!("every({n})"),
+        RecomputeWhat::Chosen(values) => {
+            let names: Vec<_> = values.iter().map(|v| value_name(&c.job.ops, ValueId(*v))).collect();
+            format!("[{}]", names.join(", "))
+        }
     };
     if r.scope.is_everywhere() { what } else { format!("{what} in {}", r.scope.text()) }
 }

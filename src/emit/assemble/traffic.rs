@@ -67,6 +67,19 @@ fn update_share(c: &Compiled<'_>, stages: &[StageValues], s: usize) -> f64 {
     if overlapped > 0.0 { ((stages[s].exposed - bare) / overlapped).clamp(0.0, 1.0) } else { 1.0 }
 }
 
+/// Bytes a rank sends in one collective, with rings.
+pub(super) fn sent(c: &Compiled<'_>, x: &Collective) -> f64 {
+    let group: f64 = x.axes.iter().map(|a| c.value(c.job.layout.axis(*a).size)).product();
+    let bytes = c.value(x.bytes);
+    let ring = if group > 1.0 { (group - 1.0) / group } else { 0.0 };
+    match x.kind {
+        CollectiveKind::AllReduce => 2.0 * ring * bytes,
+        CollectiveKind::AllGather | CollectiveKind::ReduceScatter | CollectiveKind::AllToAll => ring * bytes,
+        CollectiveKind::Permute => bytes,
+        CollectiveKind::Slice => 0.0,
+    }
+}
+
 #[expect(clippy::too_many_arguments, reason = "one call site each, and no two belong together")]
 fn add(
     c: &Compiled<'_>,
@@ -85,13 +98,7 @@ fn add(
     let axes = c.job.layout.names(&x.axes);
     let group: f64 = x.axes.iter().map(|a| c.value(c.job.layout.axis(*a).size)).product();
     let bytes = c.value(x.bytes);
-    let ring = if group > 1.0 { (group - 1.0) / group } else { 0.0 };
-    let sent = match x.kind {
-        CollectiveKind::AllReduce => 2.0 * ring * bytes,
-        CollectiveKind::AllGather | CollectiveKind::ReduceScatter | CollectiveKind::AllToAll => ring * bytes,
-        CollectiveKind::Permute => bytes,
-        CollectiveKind::Slice => 0.0,
-    };
+    let sent = sent(c, x);
     let purpose = match x.purpose {
         Purpose::Reshard => "activations",
         Purpose::GatherParam => "parameters",

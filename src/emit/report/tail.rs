@@ -1,17 +1,27 @@
 //! What to try, what was assumed, whether claims hold, what to run next.
 
-use super::numbers::{gib, scaled};
+use super::numbers::{gib, scaled, seconds};
 use super::page::{Line, Page, Weight, heading, name};
 use super::{Neighbour, WIDTH};
-use crate::emit::plan::Plan;
+use crate::emit::plan::{PassInfo, Plan, RecomputeChoice};
 use crate::emit::shell;
 use crate::emit::targets::TARGETS;
 
 /// Column at which values start.
 const INDENT: usize = 9;
 
+/// Bytes below which a pass is not worth a word.
+const SMALLEST: i64 = 1_000;
+
 pub(super) fn write(plan: &Plan, neighbours: &[Neighbour], page: &mut Page) {
     neighbourhood(neighbours, page);
+    if let Some(choice) = &plan.layout.recompute_choice {
+        page.wrapped(heading("AGAIN"), INDENT, ", ", &again(choice));
+    }
+    let passes: Vec<_> = plan.passes.iter().filter(|p| p.sent >= SMALLEST || p.work > 0).map(pass).collect();
+    if !passes.is_empty() {
+        page.wrapped(heading("PASSES"), INDENT, "; ", &passes);
+    }
     page.wrapped(heading("ASSUMED"), INDENT, "; ", &assumed(plan));
     for claim in &plan.claims {
         let verdict = if claim.holds { "ok" } else { "FAILS" };
@@ -23,6 +33,31 @@ pub(super) fn write(plan: &Plan, neighbours: &[Neighbour], page: &mut Page) {
     if let Some(next) = next(plan) {
         page.line(heading("NEXT").pad(INDENT).then(next));
     }
+}
+
+/// What `recompute ?` came to.
+fn again(choice: &RecomputeChoice) -> Vec<String> {
+    if choice.values.is_empty() {
+        return vec!["nothing: everything fits as it is kept".into()];
+    }
+    let mut out: Vec<_> = choice.values.iter().map(|v| v.what.clone()).collect();
+    let proof = if choice.proved { "no cheaper choice fits" } else { "the best of those tried" };
+    out.push(format!("which saves {} for {}: {proof}", gib(choice.bytes as f64), seconds(choice.seconds)));
+    out
+}
+
+/// `drop_unused would save 2.1 GB of 32 collectives`
+fn pass(p: &PassInfo) -> String {
+    let verb = if p.assumed { "saves" } else { "would save" };
+    let mut saved = Vec::new();
+    if p.sent != 0 {
+        saved.push(format!("{}B sent in {} collectives", scaled(p.sent as f64), p.collectives));
+    }
+    if p.work > 0 {
+        saved.push(format!("{} steps of work", p.work));
+    }
+    let more = if p.memory > 0 { format!(" for {} more", gib(p.memory as f64)) } else { String::new() };
+    format!("{} {verb} {}{more}", p.name, saved.join(" and "))
 }
 
 /// The command that writes a launch plan, if it fits and a target can run it.

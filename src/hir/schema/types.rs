@@ -88,6 +88,11 @@ pub const TYPES: &[Type] = &[
     t("Packing", "how sequences share rows", &["pad", "first_fit"]),
     t("Mask", "which pairs of positions count", &["causal", "documents"]),
     t("Balance", "how unequal work is dealt out", &["microbatches"]),
+    t(
+        "Passes",
+        "what a runtime does beyond the rules: `all`, or names in a list",
+        &["merge_moves", "scatter_sums", "share_copies", "drop_unused"],
+    ),
     t("Place", "where something lives", &["device", "host", "nvme"]),
     t("Bucket", "what moves at once, or a size", &["tensor", "region", "layer", "chunk", "model"]),
     t("Hold", "how long a gathered parameter lives", &["layer", "microbatch", "step"]),

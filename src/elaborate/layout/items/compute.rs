@@ -23,10 +23,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 }
                 RecomputeWhat::Values(names)
             }
-            ExprKind::Hole => {
-                self.eval.sink.error(errors::not_supported("choosing what to recompute", e.span));
-                return None;
-            }
+            ExprKind::Hole => RecomputeWhat::Chosen(Vec::new()),
             ExprKind::Call(f, args) if is_word(f, "ops") => {
                 RecomputeWhat::Except(self.kept_kinds(flat, &scope, args, e)?)
             }
