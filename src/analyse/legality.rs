@@ -4,9 +4,9 @@
 //! kind of failure met is the one reported.
 
 mod axes;
+mod errors;
 mod uneven;
 
-use super::errors;
 use crate::diagnostics::{Applicability, Diagnostic, Sink};
 use crate::elaborate::{Duty, DutyKind, Job, Parameter};
 use crate::expr;

@@ -433,10 +433,17 @@ pub(super) fn heads_ungrouped(
     .note(format!(
         "`{keys} … for {of}` also lets a key head lie on several ranks, where there are more ranks than heads"
     ));
-    match k {
-        Some(k) => d.help(format!("write `{keys} = {k} for {of}`")),
-        None => d.help(format!("write `{keys} = … for {of}`")),
+    match (k, n) {
+        (Some(k), Some(n)) => d.help(format!("`{keys}` must divide `{of}`: {n} / {k} = {:.2}", n as f64 / k as f64)),
+        _ => d.help(format!("write `{keys} = … for {of}`")),
     }
+}
+
+/// Something rests or runs on a host, and the cluster has none.
+pub(super) fn host_missing(cluster: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::FieldMissing, format!("no level of `{cluster}` has a host"), span, "needs one")
+        .note("a host says how much memory a node has, how fast its processors are and what links lead to its devices")
+        .help("write `host = Xeon_2TB`, or a host of your own, in the block of the level that is a node")
 }
 
 pub(super) fn unknown_tensor(name: &Name, known: &[String]) -> Diagnostic {

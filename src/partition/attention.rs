@@ -4,7 +4,7 @@ use super::Placement;
 use super::errors;
 use super::placement::AxisUse::{self, Partial, Split, Whole};
 use super::plan::Planner;
-use crate::graph::{Attention, Op};
+use crate::graph::{Attention, DimId, Op, OpKind};
 use crate::layout::{Action, AttentionMethod, AxisId, Layout, PathPart};
 use crate::source::Span;
 
@@ -70,6 +70,18 @@ fn sequence(planner: &mut Planner<'_>, op: &Op, a: &Attention, axis: AxisId) -> 
             (vec![s, Whole, Whole], s)
         }
     }
+}
+
+/// Whether an attention meets `axis` on its positions `dim` and has no method for it.
+pub(super) fn unmet(planner: &Planner<'_>, dim: DimId, axis: AxisId) -> bool {
+    planner.graph.ops().any(|(_, op)| {
+        let OpKind::Attention(a) = &op.kind else { return false };
+        let path = &planner.graph.regions[op.region.0 as usize].path;
+        a.sequence == dim
+            && a.keys == dim
+            && method(planner.layout, path, axis).is_none()
+            && op.inputs.first().is_some_and(|q| planner.rule(*q).on(axis) == Split(dim))
+    })
 }
 
 /// A later rule of the same scope that gives `axis` to other dimensions, where `rule` gives it to the sequence alone: the

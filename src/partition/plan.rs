@@ -433,6 +433,10 @@ impl Planner<'_> {
                         Split(d) if i != at => Some((*v, d)),
                         Whole | Split(_) | Partial => None,
                     });
+                    // One mistake: attention says what is wrong with this rule of the sequence.
+                    if other.is_some_and(|(_, d)| super::attention::unmet(self, d, *axis)) {
+                        continue;
+                    }
                     let data = other.is_some_and(|(_, d)| self.graph.dim(d).data.is_some());
                     let described = other.map(|(v, d)| (self.name(v), self.graph.dim(d).name.clone()));
                     let params_only = self.layout.rules.iter().any(|r| {

@@ -369,8 +369,6 @@ fn other_conflicts() {
     assert_eq!(codes(&mut context_parallel(None)), [(Code::AttentionMethod, 100)]);
     let mut s = Setup::llama(&[("tp", 4)]).shard("N K F V", "tp", "").store(&[Class::Param], "tp", Hold::Layer);
     assert_eq!(codes(&mut s), [(Code::StoreConflict, 200)]);
-    let mut s = Setup::llama(&[("ep", 4)]).shard("E", "ep", "");
-    assert_eq!(codes(&mut s), [(Code::RuleIdle, 100)]);
 }
 
 #[test]

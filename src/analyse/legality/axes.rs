@@ -1,6 +1,6 @@
 //! What is said of axes: folds that do not nest, axes that nothing is split over.
 
-use super::super::errors;
+use super::errors;
 use super::written;
 use crate::diagnostics::{Applicability, Diagnostic, Sink};
 use crate::elaborate::{Job, Strides};

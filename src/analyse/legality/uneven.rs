@@ -1,11 +1,11 @@
 //! A dimension that does not divide over the axes a rule gives it: what to change, and to what.
 
-use super::super::errors;
+use super::errors;
 use super::{SIZES_TRIED, around, written};
 use crate::diagnostics::{Applicability, Diagnostic};
 use crate::elaborate::{Job, Parameter};
 use crate::expr::{self, Node};
-use crate::graph::{DataDim, DimId, Op, OpId, OpKind};
+use crate::graph::{DataDim, DimId, Op, OpGraph, OpId, OpKind};
 use crate::layout::{AxisId, NameId};
 use crate::partition::ShardedGraph;
 use crate::source::{Sources, Span};
@@ -80,12 +80,25 @@ pub(super) fn indivisible(
     let limit = (product.saturating_mul(4)).min(job.cluster.devices).min(axis.size.saturating_add(SIZES_TRIED));
     let from = (axis.size - SIZES_TRIED).max(1);
     let divides = |v: &i64| dims.iter().all(|(_, n)| n % v.saturating_mul(others).max(1) == 0);
-    let legal: Vec<i64> = (from..=limit).filter(divides).collect();
+    let mut legal: Vec<i64> = (from..=limit).filter(divides).collect();
     let parameter = job.parameters.iter().find(|p| p.name == axis.name && p.value == axis.size);
     let parameter = parameter.filter(|p| !sources.file(p.span.file).std);
     let in_mesh = written(job, sources, &axis.name, axis.span, axis.size);
     let place = parameter.map(|p| p.span).or(in_mesh).unwrap_or(rule);
-    let d = errors::indivisible(&dims, &text, product, &around(&legal, axis.size), &axis.name, place, rule);
+    // Of the sizes that divide, those with which nothing else goes wrong, if there are any.
+    let sound: Vec<i64> = match parameter {
+        Some(p) => legal.iter().copied().filter(|v| holds(job, sharded, graph, p, *v)).collect(),
+        None => Vec::new(),
+    };
+    if !sound.is_empty() {
+        legal.clone_from(&sound);
+    }
+    let mut d = errors::indivisible(&dims, &text, product, &around(&legal, axis.size), &axis.name, place, rule);
+    if let ([(name, extent)], false) = (&dims[..], sources.file(first.span.file).std)
+        && let Some(of) = heads_of(&job.ops, uneven.dims[0])
+    {
+        d = errors::offer_grouping(d, name, *extent, &of, end_of_dim(sources, first.span));
+    }
     let table = |(_, op): (OpId, &Op)| matches!(op.kind, OpKind::Embed { over, .. } if over == uneven.dims[0]);
     let d = if dims.len() == 1 && job.ops.ops().any(table) {
         let names: Vec<_> = axes.iter().map(|a| a.name.clone()).collect();
@@ -95,10 +108,27 @@ pub(super) fn indivisible(
     };
     let literal = |p: &&Parameter| sources.snippet(p.span) == p.value.to_string();
     let Some(p) = parameter.filter(literal) else { return d };
-    match legal.iter().rev().filter(|v| (2..p.value).contains(*v)).find(|v| holds(job, sharded, graph, p, **v)) {
+    match sound.iter().rev().find(|v| (2..p.value).contains(*v)) {
         Some(v) => d.fix(format!("write `{} = {v}`", p.name), p.span, v.to_string(), Applicability::Unsure),
         None => d,
     }
+}
+
+/// The query heads that the key heads `dim` of an attention belong to, where nothing says that they are grouped.
+fn heads_of(ops: &OpGraph, dim: DimId) -> Option<String> {
+    let ungrouped = |op: &Op| match &op.kind {
+        OpKind::Attention(a) if a.kv_heads == dim && a.heads != dim => Some(ops.dim(a.heads).name.clone()),
+        _ => None,
+    };
+    ops.dim(dim).groups.is_none().then(|| ops.ops().find_map(|(_, op)| ungrouped(op))).flatten()
+}
+
+/// Behind the extent of the dimension whose name is at `span`.
+fn end_of_dim(sources: &Sources, span: Span) -> Span {
+    let rest = sources.file(span.file).text.get(span.end as usize..).unwrap_or_default();
+    let until = rest.find([',', '}', '\n']).unwrap_or(0);
+    let end = span.end + rest.get(..until).map_or(0, |t| t.trim_end().len()) as u32;
+    Span { start: end, end, ..span }
 }
 
 /// Whether everything that must hold of the mesh and of what is split over it does with `parameter` at `value`.

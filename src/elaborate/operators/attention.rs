@@ -45,7 +45,10 @@ pub(super) fn attention<'p>(
         args.wants(b, WANTS);
         return None;
     };
-    let grouped = k.heads == q.heads || b.ops.dim(k.heads).groups == Some(q.heads);
+    let extent = |d: DimId| b.eval.graph.as_int(b.ops.dim(d).true_extent);
+    // Without `for N` the heads are grouped all the same where they divide; but then none lies on several ranks.
+    let divides = matches!((extent(k.heads), extent(q.heads)), (Some(k), Some(n)) if k > 0 && n % k == 0);
+    let grouped = k.heads == q.heads || b.ops.dim(k.heads).groups == Some(q.heads) || divides;
     if !grouped && k.heads == v.heads && q.width == k.width {
         let (of, keys) = (b.ops.dim(q.heads).clone(), b.ops.dim(k.heads).clone());
         let written = |d: &crate::graph::Dim| b.eval.graph.as_int(d.true_extent);
