@@ -1,7 +1,7 @@
 //! The whole pipeline on one screen: files to a program, a job to everything known of it.
 
 use crate::analyse::recompute::{Chosen, Question};
-use crate::analyse::{Compiled, Metrics, Roots, Schedule, UnitCosts, costs, legality, roots, schedule, stage};
+use crate::analyse::{self, Compiled, Metrics, Roots, Schedule, UnitCosts, costs, legality, roots, schedule, stage};
 use crate::check;
 use crate::diagnostics::{Code, Diagnostic, Sink};
 use crate::elaborate::{self, Job, Settings, Split};
@@ -212,7 +212,7 @@ fn price<'p>(
     let mut eval = Evaluator::new(program, graph, sink);
     let mut caller = costs::Costs::new(&mut eval, job, split)?;
     let costs = caller.units(sharded)?;
-    let peak = costs::device_peak(job).unwrap_or(0.0);
+    let peak = analyse::device_peak(job).unwrap_or(0.0);
     let roots = roots::build(job, sharded, &costs, &mut caller, peak);
     if caller.failed() {
         return None;
@@ -346,12 +346,12 @@ fn legal_with<'p>(
             let mut eval = Evaluator::new(program, &mut graph, sink);
             let schedule = schedule::evaluate(&mut eval, item, (p, m), &place)?;
             schedule::warn_of_bubble(&mut eval, item, &schedule, p, m);
-            if !schedule::staleness_accepted(&job, item, &schedule, sink) {
-                return None;
-            }
             schedule
         }
     };
+    if !schedule::staleness_accepted(&job, &schedule, sink) {
+        return None;
+    }
     sound.then_some(Legal { job, sharded, passes, bytes, schedule, graph })
 }
 

@@ -2,13 +2,14 @@
 
 mod collectives;
 
-use super::{errors, group};
+use super::compute::compute_record;
+use super::{errors, group, tiers};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::elaborate::Job;
-use crate::eval::{Closure, Demand, Env, Evaluator, Instance, Num, Quantity, Record, Truth, Value};
+use crate::eval::{Closure, Demand, Env, Evaluator, Instance, Num, Quantity, Truth, Value};
 use crate::expr;
 use crate::graph::{OpKind, RegionId};
-use crate::layout::{AxisId, Comm};
+use crate::layout::{AxisId, Comm, Tier};
 use crate::limits;
 use crate::partition::{Phase, Purpose, ShardedGraph, StepId, StepKind, Work};
 use crate::syntax::ast::{Body, ItemKind};
@@ -80,22 +81,30 @@ pub struct UnitCosts {
     pub send: expr::Id,
     /// Bytes of that message.
     pub send_bytes: expr::Id,
+    /// What parameters and activations that rest elsewhere or in another format add to a forward and a backward.
+    pub copied: [expr::Id; 2],
+    /// Copies to the device in an update, and from it, seconds, nothing hidden.
+    pub moved: [expr::Id; 2],
+    /// Bytes a host that runs the update reads from drives and writes back.
+    pub drives: Vec<(Tier, expr::Id)>,
 }
 
 /// One phase of a unit, seconds.
-struct PhaseCost {
+pub(super) struct PhaseCost {
     /// Exposed communication included.
-    seconds: expr::Id,
+    pub(super) seconds: expr::Id,
+    /// Compute alone.
+    pub(super) compute: expr::Id,
     /// Communication hidden behind compute.
-    hidden: expr::Id,
+    pub(super) hidden: expr::Id,
     /// Communication that is not.
-    comm: expr::Id,
+    pub(super) comm: expr::Id,
 }
 
 /// Calls the job's cost functions.
 pub struct Costs<'p, 'j, 'e, 's> {
-    eval: &'e mut Evaluator<'p, 's>,
-    job: &'j Job<'p>,
+    pub(super) eval: &'e mut Evaluator<'p, 's>,
+    pub(super) job: &'j Job<'p>,
     device: Value<'p>,
     compute: Value<'p>,
     groups: IndexMap<Vec<AxisId>, Value<'p>>,
@@ -146,6 +155,10 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
             self.exposed(sharded, &weight, Phase::Backward),
         ];
         let hidden_b = self.eval.graph.add(b.hidden, w.hidden);
+        let copies = tiers::copies(self.job, sharded, u, self.eval.graph);
+        let (f, copied_f) = self.with_copies(f, &copies, Phase::Forward);
+        let (b, copied_b) = self.with_copies(b, &copies, Phase::Backward);
+        let moved = [tiers::seconds(self, &copies.fetch[2], true), tiers::seconds(self, &copies.evict[2], false)];
         let (mut reduce, mut gather, mut bare) = (Vec::new(), Vec::new(), Vec::new());
         for c in &update {
             match &c.category {
@@ -179,6 +192,9 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
             twice,
             send,
             send_bytes,
+            copied: [copied_f, copied_b],
+            moved,
+            drives: copies.drives,
         }
     }
 
@@ -213,7 +229,7 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
         self.call("all_reduce", vec![bytes, size, two], vec![group::bytes(bytes), Value::Record(Rc::new(pair))])
     }
 
-    fn real_sum(&mut self, terms: &[expr::Id]) -> expr::Id {
+    pub(super) fn real_sum(&mut self, terms: &[expr::Id]) -> expr::Id {
         let sum = self.eval.graph.sum(terms.iter().copied());
         self.eval.graph.to_real(sum)
     }
@@ -269,7 +285,7 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
             let zero = self.eval.graph.real(0.0);
             let compute = self.real_sum(&compute);
             let comm = self.eval.graph.sub(busy, compute);
-            return PhaseCost { seconds: self.eval.graph.max(busy, issued), hidden: zero, comm };
+            return PhaseCost { seconds: self.eval.graph.max(busy, issued), compute, hidden: zero, comm };
         }
         let hideable = self.real_sum(&hideable);
         let compute = self.real_sum(&compute);
@@ -278,7 +294,7 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
         let hidden = self.eval.graph.min(hideable, room);
         let exposed = self.eval.graph.sub(busy, hidden);
         let comm = self.eval.graph.sub(exposed, compute);
-        PhaseCost { seconds: self.eval.graph.max(exposed, issued), hidden, comm }
+        PhaseCost { seconds: self.eval.graph.max(exposed, issued), compute, hidden, comm }
     }
 
     /// Time the host needs to issue so many steps.
@@ -388,7 +404,7 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
         self.call("held", vec![live], args)
     }
 
-    fn call(&mut self, name: impl Into<SmolStr>, key: Vec<expr::Id>, args: Vec<Value<'p>>) -> expr::Id {
+    pub(super) fn call(&mut self, name: impl Into<SmolStr>, key: Vec<expr::Id>, args: Vec<Value<'p>>) -> expr::Id {
         let key = (name.into(), key);
         if let Some(id) = self.memo.get(&key) {
             return *id;
@@ -507,40 +523,4 @@ pub fn hides(job: &Job<'_>, purpose: Purpose, axes: &[AxisId], region: RegionId,
             && (o.axes.is_empty() || axes.iter().all(|a| o.axes.contains(a)))
     };
     job.layout.overlaps.iter().find(covers).map(|o| o.limit)
-}
-
-/// `Compute` of the job's formats: dtype, peak and bytes of an operand.
-fn compute_record<'p>(eval: &mut Evaluator<'p, '_>, job: &Job<'p>) -> Option<Value<'p>> {
-    let span = job.places.get("precision").copied().unwrap_or(job.span);
-    let peak = device_peak(job);
-    let formats = &job.numerics.formats;
-    let (compute, accumulate) = (formats.get("compute")?, formats.get("accumulate")?);
-    let Some(peak) = peak else {
-        let name = &compute.name;
-        eval.sink.error(errors::missing_peak(&job.cluster.device, name, span));
-        return None;
-    };
-    let mut c = Record::made("compute", "", span);
-    let mut put = |name: &str, value: Value<'p>| c.fields.insert(name.into(), value);
-    put("dtype", Value::Record(Rc::clone(&compute.record)));
-    put("accumulate", Value::Record(Rc::clone(&accumulate.record)));
-    put("peak", Value::real(peak, Unit::flop_rate()));
-    put("bytes", Value::real(compute.bytes, Unit::none()));
-    put("scale", Value::word("none"));
-    Some(Value::Record(Rc::new(c)))
-}
-
-/// The dense peak of the job's compute and accumulate formats, FLOP/s.
-pub fn device_peak(job: &Job<'_>) -> Option<f64> {
-    let formats = &job.numerics.formats;
-    let (compute, accumulate) = (formats.get("compute")?, formats.get("accumulate")?);
-    let Some(Value::Record(peaks)) = job.cluster.device.fields.get("peak") else { return None };
-    let seen = match compute.record.fields.get("computes_as") {
-        Some(Value::Record(r)) => r.name.to_string(),
-        _ => compute.name.clone(),
-    };
-    match peaks.fields.get(seen.as_str())? {
-        Value::Record(by) => by.fields.get(accumulate.name.as_str()).and_then(Value::as_f64),
-        v => v.as_f64(),
-    }
 }

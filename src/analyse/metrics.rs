@@ -41,8 +41,13 @@ impl Metrics {
         let (bubble, idle, busy) =
             (share(graph, "schedule.bubble"), share(graph, "run.idle"), share(graph, "run.busy"));
         let staleness = share(graph, "schedule.staleness");
+        let delay = graph.real(job.layout.update.as_ref().map_or(0, |u| u.delay) as f64);
+        let age = graph.add(staleness, delay);
         let usable = graph.real(job.cluster.device_field("usable"));
         let fits = graph.le(roots.peak_memory, usable);
+        let host = graph.real(job.cluster.host_memory());
+        let host = graph.le(roots.host_memory, host);
+        let fits = graph.and(fits, host);
         let params = counted(job.ops.params(graph, &|_| true), graph);
         let active = counted(job.ops.params_active(graph, &|_| true), graph);
         let devices = graph.int(job.cluster.devices);
@@ -68,9 +73,10 @@ impl Metrics {
             ("mfu", roots.mfu, ratio.clone()),
             ("hfu", hfu, ratio.clone()),
             ("peak_memory", roots.peak_memory, Unit::bytes()),
+            ("host_memory", roots.host_memory, Unit::bytes()),
             ("bubble", bubble, ratio.clone()),
             ("idle", idle, ratio.clone()),
-            ("staleness", staleness, Unit::base(Base::Step)),
+            ("staleness", age, Unit::base(Base::Step)),
             ("microbatches", job.microbatches, ratio.clone()),
             ("accumulation", job.microbatches, ratio.clone()),
             ("params", params, ratio.clone()),

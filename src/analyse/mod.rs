@@ -7,6 +7,7 @@
 
 pub mod claims;
 mod compiled;
+mod compute;
 pub mod costs;
 mod errors;
 mod flops;
@@ -14,15 +15,19 @@ pub mod group;
 pub mod legality;
 pub mod metrics;
 pub mod recompute;
+mod rest;
 pub mod roots;
 pub mod rules;
 pub mod schedule;
 pub mod stage;
+mod tiers;
 
 pub use compiled::Compiled;
+pub use compute::device_peak;
 pub use costs::{Category, StepCost, UnitCosts};
 pub use flops::ModelFlops;
 pub use metrics::Metrics;
 pub use roots::{Roots, StageRoots};
 pub use schedule::Schedule;
 pub use stage::{Facts, StageFacts};
+pub use tiers::widths;

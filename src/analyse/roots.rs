@@ -5,11 +5,13 @@
 
 use super::costs::{Costs, UnitCosts};
 use super::flops::ModelFlops;
+use super::rest::{at_rest, rest_bytes};
 use super::stage::{Facts, PathFacts, StageFacts};
+use super::tiers;
 use crate::elaborate::Job;
 use crate::expr::{self, Input, Node};
-use crate::layout::{Class, Comm, Hold};
-use crate::partition::{Purpose, ShardedGraph, ShardedParam};
+use crate::layout::{Bucket, Class, Comm, Hold, Store, Tier};
+use crate::partition::{Phase, Purpose, ShardedGraph, ShardedParam, ShardedUnit};
 
 /// Distinct stages held as inputs.
 pub const KINDS: usize = 8;
@@ -42,6 +44,8 @@ pub struct StageRoots {
     pub transient: expr::Id,
     /// What the allocator holds for all of it, bytes.
     pub total: expr::Id,
+    /// What one device keeps in the host's memory, bytes.
+    pub host: expr::Id,
     /// Seconds after the last backward: exposed reductions and gathers, the optimizer.
     pub update: expr::Id,
     /// The optimizer's part of `update`.
@@ -61,6 +65,8 @@ pub struct Roots {
     pub stage: Vec<StageRoots>,
     /// Largest memory over the stages.
     pub peak_memory: expr::Id,
+    /// Largest host memory of a node, as if all of its devices were of the stage that keeps most there.
+    pub host_memory: expr::Id,
     /// Time of the critical path of the pipeline.
     pub pipeline_time: expr::Id,
     /// Longest time after the last backward over the stages.
@@ -84,9 +90,10 @@ pub struct Roots {
     kinds: Vec<StageInputs>,
 }
 
-/// Bytes one unit saves for the backward of one microbatch.
-pub fn saved_bytes(sharded: &ShardedGraph, graph: &mut expr::Graph) -> Vec<expr::Id> {
-    let per_unit = sharded.units.iter().map(|u| u.saved.iter().map(|s| s.bytes).collect::<Vec<_>>());
+/// Bytes one unit saves for the backward of one microbatch, of what waits where `here` says.
+pub fn saved_bytes(sharded: &ShardedGraph, graph: &mut expr::Graph, here: impl Fn(Tier) -> bool) -> Vec<expr::Id> {
+    let there = |u: &ShardedUnit| u.saved.iter().filter(|s| here(s.tier)).map(|s| s.bytes).collect::<Vec<_>>();
+    let per_unit = sharded.units.iter().map(there);
     per_unit
         .map(|terms| {
             let sum = graph.sum(terms);
@@ -103,7 +110,9 @@ pub fn build<'p>(
     caller: &mut Costs<'p, '_, '_, '_>,
     peak: f64,
 ) -> Roots {
-    let saved = saved_bytes(sharded, caller.graph());
+    let saved = saved_bytes(sharded, caller.graph(), |tier| tier == Tier::Device);
+    let away = saved_bytes(sharded, caller.graph(), |tier| tier != Tier::Device);
+    let on_host = saved_bytes(sharded, caller.graph(), |tier| tier == Tier::Host);
     let units = sharded.units.len();
     let late: Vec<_> = sharded.units.iter().map(|u| caller.graph().to_real(u.late)).collect();
     let rest = rest_bytes(job, sharded, caller.graph());
@@ -111,6 +120,11 @@ pub fn build<'p>(
     let path = ["forward", "backward", "weight", "send_forward", "send_backward"].map(|what| {
         (0..units).map(|u| count_input(caller.graph(), &format!("path.{what}.{}", job.ops.units[u].name))).collect()
     });
+    let path_saved =
+        caller.graph().input(Input { name: "path.saved".into(), kind: expr::Kind::Real, lo: 0.0, hi: 1e9 });
+    let pipeline_time = path_time(&path, costs, caller.graph());
+    let pipeline_time = caller.graph().sub(pipeline_time, path_saved);
+    let parts = Parts { saved: &saved, late: &late, away: &away, on_host: &on_host, pipeline_time };
     let mut kinds = Vec::new();
     let mut stage = Vec::new();
     for k in 0..KINDS {
@@ -124,15 +138,15 @@ pub fn build<'p>(
             twice: (0..units).map(|u| count_input(graph, &name("twice", u))).collect(),
             versions: count_input(graph, &format!("stage{k}.versions")),
         };
-        stage.push(stage_roots(job, sharded, costs, caller, &inputs, (&saved, &late)));
+        stage.push(stage_roots(job, sharded, costs, caller, &inputs, &parts));
         kinds.push(inputs);
     }
     let graph = caller.graph();
     let peak_memory = stage.iter().map(|s| s.total).reduce(|a, b| graph.max(a, b)).unwrap_or_else(|| graph.real(0.0));
     let update = stage.iter().map(|s| s.update).reduce(|a, b| graph.max(a, b)).unwrap_or_else(|| graph.real(0.0));
-    let path_saved = graph.input(Input { name: "path.saved".into(), kind: expr::Kind::Real, lo: 0.0, hi: 1e9 });
-    let pipeline_time = path_time(&path, costs, graph);
-    let pipeline_time = graph.sub(pipeline_time, path_saved);
+    let host = stage.iter().map(|s| s.host).reduce(|a, b| graph.max(a, b)).unwrap_or_else(|| graph.real(0.0));
+    let sharers = graph.real(job.cluster.host().map_or(1.0, |(_, n)| n as f64));
+    let host_memory = graph.mul(host, sharers);
     let step_time = graph.add(pipeline_time, update);
     let flops = ModelFlops::new(job, graph).total;
     let tokens = graph.mul(job.batch, job.sequence);
@@ -147,6 +161,7 @@ pub fn build<'p>(
         late,
         stage,
         peak_memory,
+        host_memory,
         pipeline_time,
         update,
         step_time,
@@ -170,19 +185,6 @@ pub fn build<'p>(
         graph.name(id, name);
     }
     roots
-}
-
-/// Parameters, gradients and optimizer state of each unit, bytes.
-fn rest_bytes(job: &Job<'_>, sharded: &ShardedGraph, graph: &mut expr::Graph) -> Vec<expr::Id> {
-    let n = &job.numerics;
-    let widths = [n.bytes("param"), n.bytes("grad"), n.state_bytes()].map(|w| graph.real(w));
-    let per_unit = sharded.units.iter().map(|u| {
-        let own = elements(&u.params.iter().collect::<Vec<_>>(), graph);
-        let terms = [own.param, own.grad, own.state].into_iter().zip(widths).map(|(x, w)| graph.mul(x, w));
-        let terms: Vec<_> = terms.collect();
-        graph.sum(terms)
-    });
-    per_unit.collect()
 }
 
 /// Bytes that the largest working set leaves, where what the allocator holds grows evenly with what lives.
@@ -218,31 +220,20 @@ fn path_time(path: &[Vec<expr::Id>; 5], costs: &[UnitCosts], graph: &mut expr::G
     graph.to_real(sum)
 }
 
-/// Elements of parameters: in use, and at rest as parameter, gradient and state.
-struct Elements {
-    used: expr::Id,
-    param: expr::Id,
-    grad: expr::Id,
-    state: expr::Id,
-}
-
-fn elements(params: &[&ShardedParam], graph: &mut expr::Graph) -> Elements {
-    let mut sum = |of: fn(&ShardedParam) -> expr::Id| {
-        let s = graph.sum(params.iter().map(|p| of(p)));
-        graph.to_real(s)
-    };
-    Elements {
-        used: sum(|p| p.elements),
-        param: sum(|p| p.rest_param),
-        grad: sum(|p| p.rest_grad),
-        state: sum(|p| p.rest_state),
-    }
-}
-
 /// The tied parameters `unit` uses and another owns.
 fn tied(sharded: &ShardedGraph, unit: usize) -> Vec<&ShardedParam> {
     let others = sharded.units.iter().enumerate().filter(|(owner, _)| *owner != unit);
     others.flat_map(|(_, u)| &u.params).filter(|p| p.users.contains(&(unit as u32))).collect()
+}
+
+/// What the roots of every stage read.
+struct Parts<'a> {
+    saved: &'a [expr::Id],
+    late: &'a [expr::Id],
+    /// Saved bytes that wait off the device, and those of them in the host's memory.
+    away: &'a [expr::Id],
+    on_host: &'a [expr::Id],
+    pipeline_time: expr::Id,
 }
 
 fn stage_roots<'p>(
@@ -251,39 +242,56 @@ fn stage_roots<'p>(
     costs: &[UnitCosts],
     caller: &mut Costs<'p, '_, '_, '_>,
     inputs: &StageInputs,
-    (saved, late): (&[expr::Id], &[expr::Id]),
+    parts: &Parts<'_>,
 ) -> StageRoots {
     let n = &job.numerics;
     let grad_extra = caller.constant("grad_extra");
     let graph = caller.graph();
     let zero = graph.real(0.0);
     let mut grad_copies = Vec::new();
-    let (mut params, mut grads, mut state, mut rest, mut acts) =
+    let (mut params, mut grads, mut state, mut acts, mut host) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut states, mut read, mut write, mut drives) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut gathered_all, mut gathered_largest, mut bucket_grad, mut transient) = (Vec::new(), zero, zero, zero);
-    let (mut reduce, mut gather, mut bare) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut tensor_largest, mut state_away, mut acts_away) = (zero, zero, zero);
+    let (mut reduce, mut gather, mut fetch, mut evict, mut bare) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut forward, mut backward) = (Vec::new(), Vec::new());
     for u in 0..sharded.units.len() {
         let (count, live, copy) = (inputs.units[u], inputs.live[u], inputs.copies[u]);
         let none = graph.int(0);
         let present = graph.lt(none, count);
-        let own = elements(&sharded.units[u].params.iter().collect::<Vec<_>>(), graph);
-        let shared = elements(&tied(sharded, u), graph);
+        let own = at_rest(job, &sharded.units[u].params.iter().collect::<Vec<_>>(), graph);
+        let shared = at_rest(job, &tied(sharded, u), graph);
         let mut add = |list: &mut Vec<expr::Id>, own: expr::Id, shared: expr::Id| {
             list.push(graph.mul(count, own));
             list.push(graph.mul(copy, shared));
         };
-        add(&mut params, own.param, shared.param);
-        add(&mut grads, own.grad, shared.grad);
+        add(&mut params, own.here[0], shared.here[0]);
+        add(&mut grads, own.here[1], shared.here[1]);
         add(&mut grad_copies, own.used, shared.used);
-        add(&mut state, own.state, shared.state);
-        rest.push(graph.mul(count, own.state));
-        acts.push(graph.mul(live, saved[u]));
-        acts.push(graph.mul(inputs.late[u], late[u]));
+        add(&mut state, own.here[2], shared.here[2]);
+        add(&mut host, own.host, shared.host);
+        for (list, each) in [(&mut states, own.state), (&mut read, own.update[0]), (&mut write, own.update[1])] {
+            list.push(graph.mul(count, each));
+        }
+        acts.push(graph.mul(live, parts.saved[u]));
+        acts.push(graph.mul(inputs.late[u], parts.late[u]));
+        host.push(graph.mul(live, parts.on_host[u]));
+        let mut largest = |so_far: &mut expr::Id, bytes: expr::Id| {
+            let here = graph.select(present, bytes, zero);
+            *so_far = graph.max(*so_far, here);
+        };
+        largest(&mut state_away, own.away);
+        largest(&mut acts_away, parts.away[u]);
         let missing = graph.sub(own.used, own.param);
+        let mut largest = |so_far: &mut expr::Id, bytes: expr::Id| {
+            let here = graph.select(present, bytes, zero);
+            *so_far = graph.max(*so_far, here);
+        };
+        largest(&mut gathered_largest, missing);
+        largest(&mut tensor_largest, own.largest);
         gathered_all.push(graph.mul(count, missing));
-        let here = graph.select(present, missing, zero);
-        gathered_largest = graph.max(gathered_largest, here);
         let unshared = graph.sub(own.used, own.grad);
         let part = graph.lt(own.grad, own.used);
         let bucket = graph.select(part, own.used, unshared);
@@ -297,6 +305,9 @@ fn stage_roots<'p>(
         transient = graph.max(transient, working);
         reduce.push(graph.mul(count, costs[u].reduce));
         gather.push(graph.mul(count, costs[u].gather));
+        fetch.push(graph.mul(count, costs[u].moved[0]));
+        evict.push(graph.mul(count, costs[u].moved[1]));
+        drives.extend(costs[u].drives.iter().map(|(tier, bytes)| (*tier, graph.mul(count, *bytes))));
         bare.push(graph.mul(count, costs[u].bare));
         bare.push(graph.mul(copy, costs[u].tied));
         bare.push(graph.mul(inputs.twice[u], costs[u].twice));
@@ -304,21 +315,27 @@ fn stage_roots<'p>(
         backward.push(graph.mul(count, costs[u].b));
         backward.push(graph.mul(count, costs[u].w));
     }
-    let bytes = |graph: &mut expr::Graph, terms: Vec<expr::Id>, each: f64| {
-        let sum = graph.sum(terms);
-        let each = graph.real(each);
-        graph.mul(sum, each)
+    let mut sum = |terms: Vec<expr::Id>| {
+        let s = graph.sum(terms);
+        graph.to_real(s)
     };
-    let params = bytes(graph, params, n.bytes("param"));
+    let (params, grads_rest, state, activations, host) = (sum(params), sum(grads), sum(state), sum(acts), sum(host));
+    let (states, read, write) = (sum(states), sum(read), sum(write));
     let stashed = graph.mul(params, inputs.versions);
     let params = graph.add(params, stashed);
-    let grads_rest = bytes(graph, grads, n.bytes("grad"));
-    let state = bytes(graph, state, n.state_bytes());
-    let activations = bytes(graph, acts, 1.0);
-    let gathered_elements = match hold(job) {
+    let store = store_of(job, Class::Param);
+    let gathered_elements = match store.map_or(Hold::Layer, |s| s.hold) {
         Hold::Layer => {
-            let ahead = graph.int(1 + prefetch(job));
-            graph.mul(ahead, gathered_largest)
+            let ahead = graph.int(tiers::resident(store));
+            let all = graph.sum(gathered_all);
+            let bucket = match store.map_or(Bucket::Layer, |s| s.bucket) {
+                Bucket::Layer | Bucket::Region => gathered_largest,
+                Bucket::Tensor => graph.min(tensor_largest, gathered_largest),
+                Bucket::Chunk | Bucket::Model => graph.to_real(all),
+                Bucket::Bytes(bytes) => graph.real(bytes / n.bytes("param").max(f64::MIN_POSITIVE)),
+            };
+            let ahead = graph.mul(ahead, bucket);
+            graph.min(ahead, all)
         }
         Hold::Microbatch | Hold::Step => graph.sum(gathered_all),
     };
@@ -326,30 +343,51 @@ fn stage_roots<'p>(
     let gathered = graph.mul(gathered_elements, width);
     let width = graph.real(n.bytes("grad"));
     let bucket = graph.mul(bucket_grad, width);
-    let copies = bytes(graph, grad_copies, grad_extra);
+    let copies = graph.sum(grad_copies);
+    let each = graph.real(grad_extra);
+    let copies = graph.mul(copies, each);
     let grads = graph.sum([grads_rest, bucket, copies]);
+    let on_host = tiers::host_updates(job);
+    // What comes and goes takes room for the buckets that are there.
+    let buffer = |graph: &mut expr::Graph, class, bytes| {
+        let buckets = graph.int(tiers::resident(store_of(job, class)));
+        graph.mul(buckets, bytes)
+    };
+    let passing = if on_host { zero } else { buffer(graph, Class::State, state_away) };
+    let state = graph.add(state, passing);
+    let passing = buffer(graph, Class::Act, acts_away);
+    let activations = graph.add(activations, passing);
     let live = graph.sum([params, gathered, grads, state, activations, transient]);
     let total = caller.held(live);
 
     let graph = caller.graph();
-    let states = graph.sum(rest);
-    let per = n.state_bytes() + n.bytes("grad");
-    let read_each = graph.real(per);
-    let write_each = graph.real(n.state_bytes() + n.bytes("param"));
-    let read = graph.mul(states, read_each);
-    let write = graph.mul(states, write_each);
     let flops_each = graph.real(n.flops_per_param);
     let flops = graph.mul(states, flops_each);
-    let optimizer = caller.elementwise(read, write, flops);
+    let optimizer = if on_host {
+        let host = tiers::host_update(caller, job, (read, write, flops), &drives);
+        let graph = caller.graph();
+        // What may come late is done beside the steps until then.
+        let steps = graph.real(job.layout.update.as_ref().map_or(0, |u| u.delay) as f64);
+        let beside = graph.mul(steps, parts.pipeline_time);
+        let left = graph.sub(host, beside);
+        graph.max(left, zero)
+    } else {
+        caller.elementwise(read, write, flops)
+    };
 
     let graph = caller.graph();
     let count = graph.sum(inputs.units.iter().copied());
     let mut exposed = bare;
-    for (terms, behind, purpose) in [(reduce, backward, Purpose::ReduceGrad), (gather, forward, Purpose::GatherParam)] {
+    for (terms, behind, limit) in [
+        (reduce, &backward, overlap_limit(job, Purpose::ReduceGrad)),
+        (gather, &forward, overlap_limit(job, Purpose::GatherParam)),
+        (fetch, &forward, tiers::copies_hide(job, Comm::Fetch, Phase::Update)),
+        (evict, &backward, tiers::copies_hide(job, Comm::Evict, Phase::Update)),
+    ] {
         // Bucket by bucket behind one microbatch's compute: the last bucket has nothing left to hide behind.
         let total = graph.sum(terms);
-        let room = graph.sum(behind);
-        let limit = graph.real(overlap_limit(job, purpose));
+        let room = graph.sum(behind.iter().copied());
+        let limit = graph.real(limit);
         let room = graph.mul(room, limit);
         let left = graph.sub(total, room);
         let one = graph.int(1);
@@ -360,21 +398,18 @@ fn stage_roots<'p>(
     let exposed = graph.sum(exposed);
     let exposed = graph.to_real(exposed);
     let update = graph.add(optimizer, exposed);
-    StageRoots { params, gathered, grads, state, activations, transient, total, update, optimizer, exposed }
+    StageRoots { params, gathered, grads, state, activations, transient, total, host, update, optimizer, exposed }
+}
+
+/// The first `store` of a class.
+fn store_of<'j>(job: &'j Job<'_>, class: Class) -> Option<&'j Store> {
+    job.layout.stores.iter().find(|s| s.class == class)
 }
 
 /// The largest share of compute that an overlap of this purpose may use; what none covers is counted apart.
 fn overlap_limit(job: &Job<'_>, purpose: Purpose) -> f64 {
     let comm = if purpose == Purpose::ReduceGrad { Comm::Reduce } else { Comm::Gather };
     job.layout.overlaps.iter().filter(|o| o.comm == comm).map(|o| o.limit).fold(0.0, f64::max)
-}
-
-fn hold(job: &Job<'_>) -> Hold {
-    job.layout.stores.iter().find(|s| s.class == Class::Param).map_or(Hold::Layer, |s| s.hold)
-}
-
-fn prefetch(job: &Job<'_>) -> i64 {
-    job.layout.stores.iter().find(|s| s.class == Class::Param).map_or(1, |s| s.prefetch)
 }
 
 impl Roots {
@@ -455,6 +490,7 @@ impl Roots {
             s.update,
             s.optimizer,
             s.exposed,
+            s.host,
         ];
         let v = graph.eval(&inputs, &ids);
         StageValues {
@@ -468,6 +504,7 @@ impl Roots {
             update: v[7],
             optimizer: v[8],
             exposed: v[9],
+            host: v[10],
         }
     }
 }
@@ -486,6 +523,7 @@ pub struct StageValues {
     pub update: f64,
     pub optimizer: f64,
     pub exposed: f64,
+    pub host: f64,
 }
 
 fn put(graph: &expr::Graph, id: expr::Id, value: f64, inputs: &mut [f64]) {

@@ -312,19 +312,26 @@ fn hosts_that_fit(orders: &Orders) -> Option<String> {
     forms.into_iter().find(|(_, form)| (0..p).all(|s| form(s) == runs(s))).map(|(text, _)| text)
 }
 
-/// Whether the job accepts how old the schedule's weights are; if it says nothing of it, that is an error.
-pub fn staleness_accepted(job: &Job<'_>, item: &PipelineItem<'_>, schedule: &Schedule, sink: &mut Sink) -> bool {
+/// Whether the job accepts how old the weights are that gradients are computed with, by the schedule's order and by an
+/// update that may come late; if it says nothing of it, that is an error.
+pub fn staleness_accepted(job: &Job<'_>, schedule: &Schedule, sink: &mut Sink) -> bool {
+    let late = job.layout.update.as_ref().filter(|u| u.delay > 0);
+    let updates = i64::from(schedule.staleness) + late.map_or(0, |u| u.delay);
     let says = |e: &Expr| matches!(&e.kind, ExprKind::Path(path) if path.len() == 1 && path[0].text == "staleness");
     let bounds = |c: &Claim<'_>| match &c.value.kind {
         ExprKind::Binary(_, _, left, right) => c.kind == ClaimKind::Require && (says(left) || says(right)),
         _ => false,
     };
-    if schedule.staleness == 0 || job.claims.iter().any(bounds) {
+    if updates == 0 || job.claims.iter().any(bounds) {
         return true;
     }
     let own = job.places.values().filter(|at| at.file == job.span.file && at.start > job.span.end);
     let after = own.max_by_key(|at| at.end).copied();
-    sink.error(errors::staleness_open(&schedule.name, schedule.staleness, item.schedule_span, after));
+    let who = match (&job.pipeline, late) {
+        (Some(item), None) => (format!("schedule `{}`", schedule.name), item.schedule_span),
+        (_, late) => ("a delayed update".into(), late.map_or(job.span, |u| u.span)),
+    };
+    sink.error(errors::staleness_open(&who.0, updates, who.1, after));
     false
 }
 

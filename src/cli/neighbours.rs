@@ -6,6 +6,7 @@ use crate::diagnostics::{Applicability, Code, Diagnostic, Edit, Fix};
 use crate::elaborate::{AddedItem, Settings};
 use crate::emit::report::Neighbour;
 use crate::hir::{DeclId, Program};
+use crate::layout::Tier;
 use crate::source::{Sources, Span};
 use crate::units::{Unit, show};
 
@@ -264,6 +265,45 @@ fn indent(span: Span, sources: &Sources) -> String {
     let before = sources.file(span.file).text.get(..span.start as usize).unwrap_or_default();
     let line = before.rsplit('\n').next().unwrap_or_default();
     line.chars().take_while(|ch| ch.is_whitespace()).collect()
+}
+
+/// The error of a job that puts more on its hosts than they have.
+pub(super) fn host_does_not_fit(c: &Compiled<'_>, sources: &Sources) -> Diagnostic {
+    let bytes = |x: f64| show(x, &Unit::bytes());
+    let (needs, has) = (c.value(c.roots.host_memory), c.job.cluster.host_memory());
+    let host = c.job.cluster.host();
+    let name = host.map_or("the host", |(r, _)| r.name.as_str());
+    let devices = host.map_or(1, |(_, n)| n);
+    let at = |s: &crate::layout::Store| s.tier_span.filter(|span| s.tier == Tier::Host && !sources.file(span.file).std);
+    let stored = c.job.layout.stores.iter().find_map(at);
+    let span = stored.or_else(|| c.job.places.get("layout").copied()).unwrap_or(c.job.span);
+    let message = format!("a node puts {} on its host, `{name}` has {}", bytes(needs), bytes(has));
+    let d = Diagnostic::new(Code::DoesNotFit, message, span, format!("{} too much", bytes(needs - has)));
+    let mut classes: Vec<(&str, f64)> = Vec::new();
+    let mut add = |name: &'static str, bytes: f64| match classes.iter_mut().find(|(n, _)| *n == name) {
+        Some((_, sum)) => *sum += bytes,
+        None => classes.push((name, bytes)),
+    };
+    let stages = c.facts.stages.iter().map(|s| (c.roots.stage_values(&c.graph, &c.inputs, s).host, s));
+    let Some((_, facts)) = stages.max_by(|(a, _), (b, _)| a.total_cmp(b)) else { return d };
+    for (u, unit) in c.sharded.units.iter().enumerate() {
+        for p in &unit.params {
+            let widths = crate::analyse::widths(&c.job, p);
+            let elements = [p.rest_param, p.rest_grad, p.rest_state, p.rest_state];
+            let names = ["parameters", "gradients", "optimizer state", "master copies"];
+            for k in (0..4).filter(|k| p.rests[*k].tier == Tier::Host) {
+                add(names[k], c.value(elements[k]) * widths[k] * facts.units[u] as f64);
+            }
+        }
+        for s in unit.saved.iter().filter(|s| s.tier == Tier::Host) {
+            add("activations", c.value(s.bytes) * facts.live[u] as f64);
+        }
+    }
+    classes.retain(|(_, b)| *b > 0.0);
+    classes.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let list: Vec<_> = classes.iter().map(|(n, b)| format!("{n} {}", bytes(b * devices as f64))).collect();
+    d.note(format!("of the {devices} devices of a node: {}", list.join(", ")))
+        .help("keep a class on the device, split it over more devices, or put it on drives: `on nvme(bandwidth = …)`")
 }
 
 /// The error of a job that needs more memory than its devices offer.

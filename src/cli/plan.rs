@@ -70,7 +70,9 @@ pub(super) fn plan_job(p: &mut Project, id: DeclId, ranks: Ranks) -> Option<Plan
     let verdicts = claims::verdicts(&mut compiled, program, sources, sink);
     let expected = claims::expects_no_fit(&compiled.job.claims);
     let found = neighbours::explore(program, sources, id, settings, &compiled, fits);
-    if !fits && !expected {
+    if !fits && !expected && compiled.over() <= 0.0 {
+        sink.error(neighbours::host_does_not_fit(&compiled, sources));
+    } else if !fits && !expected {
         let d: Diagnostic = neighbours::does_not_fit((program, id, settings), &compiled, sources, &found);
         sink.error(d);
     }
@@ -91,9 +93,9 @@ pub(super) fn plan_of(p: &mut Project, ranks: Ranks) -> Option<(Plan, super::can
     Some((plan, places))
 }
 
-/// Whether every stage's memory is within what a process may use.
+/// Whether every stage's memory is within what a process may use, and that of every host within what it has.
 fn fits(c: &Compiled<'_>) -> bool {
-    c.over() <= 0.0
+    c.over() <= 0.0 && c.value(c.roots.host_memory) <= c.job.cluster.host_memory()
 }
 
 /// Compiles a job quietly: for neighbours, whose mistakes are not the user's.

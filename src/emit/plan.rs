@@ -381,6 +381,8 @@ pub struct StageMemory {
     pub activations: u64,
     /// Largest working set of one operation.
     pub transient: u64,
+    /// What the device keeps in the host's memory, beside the sum.
+    pub host: u64,
     /// The allocator's share: what `held` of the cost record adds.
     pub overhead: u64,
     /// The sum.

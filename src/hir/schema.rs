@@ -380,6 +380,7 @@ pub fn cost_signature(name: &str) -> Option<&'static str> {
         "clock" => "d: Device, load: Ratio",
         "held" => "live: Bytes, d: Device",
         "issue" => "d: Device",
+        "host_update" => "read: Bytes, write: Bytes, work: Flop, h: Host",
         "norm_extra" | "softmax_extra" | "loss_extra" | "grad_extra" => "",
         // `all_reduce_ring`: one collective by one algorithm.
         _ if COLLECTIVES.iter().any(|c| name.strip_prefix(c).is_some_and(|m| m.starts_with('_'))) => {

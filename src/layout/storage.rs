@@ -16,6 +16,8 @@ pub struct Store {
     pub axes: Vec<AxisId>,
     /// Where it rests.
     pub tier: Tier,
+    /// What says so, where that is not the device.
+    pub tier_span: Option<Span>,
     /// The number format at rest, where it differs from the precision's.
     pub format: Option<Format>,
     /// What moves at once.
@@ -43,6 +45,7 @@ impl Store {
             tensor: None,
             axes,
             tier: Tier::Device,
+            tier_span: None,
             format: None,
             bucket: Bucket::Layer,
             hold: Hold::Layer,

@@ -42,7 +42,7 @@ pub use placement::AxisUse;
 pub use print::{Listed, lines, text};
 pub use storage::resting;
 pub use types::{
-    Broken, Bytes, Collective, CollectiveKind, Content, Obligation, Open, Phase, Placement, Purpose, Saved,
+    Broken, Bytes, Collective, CollectiveKind, Content, Obligation, Open, Phase, Placement, Purpose, Resting, Saved,
     ShardedGraph, ShardedParam, ShardedUnit, Step, StepId, StepKind, Task, Tensor, TensorId, Work,
 };
 pub use verify::verify;

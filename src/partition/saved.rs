@@ -5,7 +5,7 @@ use super::sizes::STATISTIC_BYTES;
 use super::{Open, Placement, Saved, chains, storage};
 use crate::expr;
 use crate::graph::{OpId, OpKind, RegionId, ValueId, ValueRole, language_name};
-use crate::layout::{PathPart, RecomputeWhat};
+use crate::layout::{Class, PathPart, RecomputeWhat, Tier};
 use indexmap::{IndexMap, IndexSet};
 
 /// What one unit keeps and what it computes again.
@@ -167,7 +167,13 @@ impl Builder<'_> {
         let copy = self.kept.iter().find(|((v, p, _), _)| *v == value && p == place);
         let tensor = returned.map(|(_, t)| *t).or(at_rest).or(copy.map(|(_, t)| *t));
         let v = self.graph.value(value);
-        Saved { value, tensor, bytes, region: v.region, span: v.span }
+        Saved { value, tensor, bytes, tier: self.waits(value), region: v.region, span: v.span }
+    }
+
+    /// Where a saved value waits for the backward.
+    fn waits(&self, value: ValueId) -> Tier {
+        let v = self.graph.value(value);
+        storage::resting(self.graph, self.layout, v.region, Class::Act, &v.name).map_or(Tier::Device, |s| s.tier)
     }
 
     /// One fp32 for each row of an attention.
@@ -183,7 +189,8 @@ impl Builder<'_> {
             graph.value(op.output).dims.iter().copied().filter(|d| *d != a.value_dim && *d != a.head_dim).collect();
         let rows = self.sizes.elements_of(&rows, &natural);
         let bytes = self.sizes.times(rows, STATISTIC_BYTES);
-        Some(Saved { value: op.output, tensor: None, bytes, region: op.region, span: op.span })
+        let tier = self.waits(op.output);
+        Some(Saved { value: op.output, tensor: None, bytes, tier, region: op.region, span: op.span })
     }
 
     /// What the kernel of a norm or softmax keeps beside the values the graph knows, as the job's cost model says.
@@ -200,7 +207,7 @@ impl Builder<'_> {
         let natural = self.plan.op(id).natural.clone();
         let elements = self.sizes.elements(value, &natural);
         let bytes = self.sizes.times(elements, each);
-        Some(Saved { value, tensor: None, bytes, region: op.region, span: op.span })
+        Some(Saved { value, tensor: None, bytes, tier: self.waits(value), region: op.region, span: op.span })
     }
 
     /// The item that speaks of `region`, lists of values apart: the innermost, later text first. Which it is, and how

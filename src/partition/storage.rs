@@ -6,16 +6,18 @@ use super::build::{Builder, Pass};
 use super::errors::{self, StoreConflict};
 use super::live::Term;
 use super::placement::AxisUse::{Partial, Split};
-use super::{Collective, CollectiveKind, Content, Phase, Placement, Purpose, ShardedParam, StepKind, Tensor, TensorId};
+use super::{
+    Collective, CollectiveKind, Content, Phase, Placement, Purpose, Resting, ShardedParam, StepKind, Tensor, TensorId,
+};
 use crate::diagnostics::Sink;
 use crate::expr::{self, Node};
 use crate::graph::{DimId, OpGraph, RegionId, ValueId};
-use crate::layout::{AxisId, Class, Hold, Layout, Store};
+use crate::layout::{AxisId, Bucket, Class, Hold, Layout, Reduce, Store, Tier};
 use crate::source::Span;
 use indexmap::{IndexMap, IndexSet};
 
 /// How one parameter and what follows it rest: the axes of each class.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Rest {
     /// The dimension split by name, of parameter, gradient and state; flat where there is none.
     pub(super) along: [Option<DimId>; 3],
@@ -23,6 +25,10 @@ pub(super) struct Rest {
     pub(super) grad: Vec<AxisId>,
     pub(super) state: Vec<AxisId>,
     pub(super) hold: Option<Hold>,
+    /// What a gather of it moves at once.
+    pub(super) bucket: Bucket,
+    /// Where parameter, gradient, state and master copy rest.
+    pub(super) rests: [Resting; 4],
 }
 
 /// The `store` that speaks of `class` in `region`: innermost scope first, then later text.
@@ -82,8 +88,15 @@ pub(super) fn rests(
             let named = &resting(graph, layout, region, class, name)?.along;
             named.iter().find_map(|n| graph.value(value).dims.iter().copied().find(|d| graph.dim(*d).name == *n))
         });
-        let hold = resting(graph, layout, region, Class::Param, name).map(|s| s.hold);
-        rests.push(Rest { along, param, grad, state, hold });
+        let of = |class| resting(graph, layout, region, class, name);
+        let hold = of(Class::Param).map(|s| s.hold);
+        let bucket = of(Class::Param).map_or(Bucket::Layer, |s| s.bucket);
+        let rests_at = [Class::Param, Class::Grad, Class::State, Class::Master].map(|class| {
+            // The master copy is state, unless it is stored by name.
+            let found = of(class).or_else(|| of(Class::State).filter(|_| class == Class::Master));
+            found.map_or(Resting::ON_DEVICE, |s| Resting { tier: s.tier, width: s.format.as_ref().map(|f| f.bytes) })
+        });
+        rests.push(Rest { along, param, grad, state, hold, bucket, rests: rests_at });
     }
     rests
 }
@@ -127,15 +140,21 @@ pub(super) struct ParamGrad {
     pub(super) partial: Vec<AxisId>,
 }
 
-/// Collectives of one unit that share kind, axes and purpose are one bucket.
+impl Resting {
+    /// As it is where nothing is said.
+    pub const ON_DEVICE: Self = Self { tier: Tier::Device, width: None };
+}
+
+/// Collectives of one unit that share kind, axes and purpose are one bucket; where smaller ones are asked for, those of
+/// one tensor or one region.
 #[derive(Default)]
 struct Buckets {
-    list: IndexMap<(CollectiveKind, Vec<AxisId>, Purpose), Bucket>,
+    list: IndexMap<(CollectiveKind, Vec<AxisId>, Purpose, u32), Moved>,
 }
 
 /// What one collective moves together.
 #[derive(Default)]
-struct Bucket {
+struct Moved {
     items: Vec<Item>,
     bytes: Vec<expr::Id>,
 }
@@ -147,6 +166,8 @@ struct Item {
     along: Option<DimId>,
     /// The tensor it becomes, where there is one already.
     to: Option<TensorId>,
+    /// Which of the collectives alike it goes into.
+    piece: u32,
 }
 
 impl Buckets {
@@ -154,7 +175,7 @@ impl Buckets {
         if axes.is_empty() {
             return;
         }
-        let bucket = self.list.entry((kind, axes.to_vec(), purpose)).or_default();
+        let bucket = self.list.entry((kind, axes.to_vec(), purpose, item.piece)).or_default();
         bucket.items.push(item);
         bucket.bytes.push(bytes);
     }
@@ -181,7 +202,7 @@ impl Builder<'_> {
     /// Makes the collectives of `buckets`; hands back what each value then is.
     fn flush(&mut self, pass: &mut Pass, buckets: Buckets) -> IndexMap<ValueId, TensorId> {
         let mut done = IndexMap::new();
-        for ((kind, axes, purpose), Bucket { items, bytes }) in buckets.list {
+        for ((kind, axes, purpose, _), Moved { items, bytes }) in buckets.list {
             let (mut reads, mut writes) = (Vec::new(), Vec::new());
             for item in items {
                 let old = &self.tensors[item.tensor.0 as usize];
@@ -268,7 +289,8 @@ impl Builder<'_> {
                 let tensor = self.rested(*value, rest);
                 let to = self.held.get(&key).copied().filter(|_| hold == Hold::Step);
                 let what = (CollectiveKind::AllGather, &rest.param[..], Purpose::GatherParam);
-                buckets.add(what, Item { tensor, along: None, to }, bytes);
+                let piece = self.piece(*value, rest.bucket);
+                buckets.add(what, Item { tensor, along: None, to, piece }, bytes);
             }
         }
         for (value, tensor) in self.flush(pass, buckets) {
@@ -286,12 +308,31 @@ impl Builder<'_> {
         }
     }
 
+    /// Which of a unit's collectives of one kind carries `value`: the same number, the same collective.
+    fn piece(&self, value: ValueId, bucket: Bucket) -> u32 {
+        match bucket {
+            Bucket::Tensor => value.0 + 1,
+            Bucket::Region => self.graph.value(value).region.0 + 1,
+            Bucket::Layer | Bucket::Chunk | Bucket::Model | Bucket::Bytes(_) => 0,
+        }
+    }
+
+    /// The `reduce` that speaks of a parameter's gradient: of those of `speaks`, the innermost, later text first.
+    fn reduce_of(&self, value: ValueId, speaks: impl Fn(&Reduce) -> bool) -> Option<&Reduce> {
+        let path = &self.graph.regions[self.graph.value(value).region.0 as usize].path;
+        let speaking = self.layout.reduces.iter().enumerate().filter(|(_, r)| speaks(r));
+        let reach = speaking.filter_map(|(i, r)| Some((r.scope.depth(path)?, i, r)));
+        reach.max_by_key(|(depth, i, _)| (*depth, *i)).map(|(_, _, r)| r)
+    }
+
+    /// What a reduction of a parameter's gradient moves at once.
+    fn reduce_bucket(&self, value: ValueId) -> Bucket {
+        self.reduce_of(value, |_| true).map_or(Bucket::Layer, |r| r.bucket)
+    }
+
     /// Whether the gradient over `axis` is summed at each microbatch.
     fn each_microbatch(&self, value: ValueId, rest: &Rest, axis: AxisId) -> bool {
-        let path = &self.graph.regions[self.graph.value(value).region.0 as usize].path;
-        let speaking = self.layout.reduces.iter().enumerate().filter(|(_, r)| r.axes.contains(&axis));
-        let reach = speaking.filter_map(|(i, r)| Some((r.scope.depth(path)?, i, r)));
-        let item = reach.max_by_key(|(depth, i, _)| (*depth, *i)).map(|(_, _, r)| r);
+        let item = self.reduce_of(value, |r| r.axes.contains(&axis));
         item.and_then(|r| r.each_microbatch).unwrap_or(!rest.grad.is_empty())
     }
 
@@ -318,7 +359,8 @@ impl Builder<'_> {
             let bytes = self.sizes.times(at, self.sizes.bytes.reduce);
             let along = if rest.grad.is_empty() { rest.along[2] } else { rest.along[1] };
             let what = (CollectiveKind::ReduceScatter, &scatter[..], Purpose::ReduceGrad);
-            scatters.add(what, Item { tensor: *tensor, along, to: None }, bytes);
+            let piece = self.piece(*value, self.reduce_bucket(*value));
+            scatters.add(what, Item { tensor: *tensor, along, to: None, piece }, bytes);
             at = self.flat(at, &scatter);
             let bytes = self.sizes.times(at, self.sizes.bytes.reduce);
             sums.push((*value, sum, bytes));
@@ -331,9 +373,10 @@ impl Builder<'_> {
         let scattered = self.flush(pass, scatters);
         settle(&mut used, &scattered);
         let mut buckets = Buckets::default();
-        for ((_, axes, bytes), (_, grad)) in sums.iter().zip(&used) {
+        for ((value, axes, bytes), (_, grad)) in sums.iter().zip(&used) {
             let what = (CollectiveKind::AllReduce, &axes[..], Purpose::ReduceGrad);
-            buckets.add(what, Item { tensor: grad.tensor, along: None, to: None }, *bytes);
+            let piece = self.piece(*value, self.reduce_bucket(*value));
+            buckets.add(what, Item { tensor: grad.tensor, along: None, to: None, piece }, *bytes);
         }
         let summed = self.flush(pass, buckets);
         settle(&mut used, &summed);
@@ -366,7 +409,8 @@ impl Builder<'_> {
             let at = self.flat(elements, &rest.param);
             let bytes = self.sizes.times(at, self.sizes.bytes.gather);
             let what = (CollectiveKind::AllGather, &gather[..], Purpose::GatherParam);
-            params.add(what, Item { tensor: updated, along: None, to: None }, bytes);
+            let piece = self.piece(*value, rest.bucket);
+            params.add(what, Item { tensor: updated, along: None, to: None, piece }, bytes);
             let Some(tensor) = gradients.get(value).copied() else { continue };
             let cut = self.tensors[tensor.0 as usize].cut.clone();
             let whole: Vec<_> =
@@ -374,7 +418,8 @@ impl Builder<'_> {
             let at = self.flat(elements, &rest.state);
             let bytes = self.sizes.times(at, self.sizes.bytes.reduce);
             let what = (CollectiveKind::AllGather, &whole[..], Purpose::ReduceGrad);
-            grads.add(what, Item { tensor, along: None, to: None }, bytes);
+            let piece = self.piece(*value, rest.bucket);
+            grads.add(what, Item { tensor, along: None, to: None, piece }, bytes);
         }
         gradients.extend(self.flush(pass, grads));
         let settled = self.flush(pass, params);
@@ -426,7 +471,7 @@ impl Builder<'_> {
                 let bytes = self.sizes.times(elements, self.sizes.bytes.reduce);
                 let mut buckets = Buckets::default();
                 let what = (CollectiveKind::AllGather, &cut[..], Purpose::ReduceGrad);
-                buckets.add(what, Item { tensor, along: None, to: None }, bytes);
+                buckets.add(what, Item { tensor, along: None, to: None, piece: 0 }, bytes);
                 tensor = self.flush(pass, buckets).get(&value).copied().unwrap_or(tensor);
             }
             whole.push(Term { tensor, buffer: None });
@@ -458,6 +503,7 @@ impl Builder<'_> {
             gradient,
             updated,
             settled,
+            rests: rest.rests,
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::diagnostics::Code;
 use crate::expr;
 use crate::graph::{DimId, OpId, RegionId, ValueId};
-use crate::layout::AxisId;
+use crate::layout::{AxisId, Tier};
 use crate::source::Span;
 use indexmap::IndexMap;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -274,6 +274,8 @@ pub struct Saved {
     pub tensor: Option<TensorId>,
     /// Bytes on one rank.
     pub bytes: expr::Id,
+    /// Where it waits for the backward.
+    pub tier: Tier,
     /// The region that produces it.
     pub region: RegionId,
     /// Where it is written.
@@ -314,7 +316,7 @@ pub struct ShardedParam {
     pub rest_param: expr::Id,
     /// Elements at rest: gradient.
     pub rest_grad: expr::Id,
-    /// Elements at rest: optimizer state.
+    /// Elements at rest: optimizer state and master copy.
     pub rest_state: expr::Id,
     /// The gradient the optimizer reads; none where no gradient reaches the parameter.
     pub gradient: Option<TensorId>,
@@ -322,6 +324,17 @@ pub struct ShardedParam {
     pub updated: TensorId,
     /// The same as the parameter rests: what the next step begins with.
     pub settled: TensorId,
+    /// Where parameter, gradient, state and master copy rest, and in what format.
+    pub rests: [Resting; 4],
+}
+
+/// Where a class of a parameter rests.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct Resting {
+    /// The kind of memory.
+    pub tier: Tier,
+    /// Bytes of an element, where they are not the precision's.
+    pub width: Option<f64>,
 }
 
 /// One unit, partitioned.

@@ -259,7 +259,7 @@ impl<'p> Shaped<'p> {
                     let mut eval = Evaluator::new(program, &mut graph, &mut sink);
                     let made = schedule::evaluate(&mut eval, item, (p, m), &schedule::Use::default());
                     let may = |s: &Schedule, sink: &mut Sink| {
-                        s.keeps_none().is_none() && schedule::staleness_accepted(job, item, s, sink)
+                        s.keeps_none().is_none() && schedule::staleness_accepted(job, s, sink)
                     };
                     made.filter(|s| may(s, &mut Sink::new()))
                 }

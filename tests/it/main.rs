@@ -41,6 +41,7 @@ mod models;
 mod models_all;
 mod modules;
 mod new;
+mod offload;
 mod optimize;
 mod oracle;
 mod partition;

@@ -308,6 +308,7 @@ fn stage_memory(plan: &Plan, stage: u64) -> StageMemory {
         grads: 4 * params,
         state: 12 * params / state,
         activations,
+        host: 0,
         transient: if stage + 1 == pp { tokens * d.vocab * 8 / tp } else { 6 * tokens * d.ffn / tp },
         overhead: 400 << 20,
         total: 0,

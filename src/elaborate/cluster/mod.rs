@@ -152,6 +152,12 @@ impl<'p> Cluster<'p> {
         self.levels.iter().find_map(|l| Some((l.host.as_ref()?, l.devices)))
     }
 
+    /// Bytes of the memory of one host; without end where no level has a host.
+    pub fn host_memory(&self) -> f64 {
+        let memory = |(host, _): (&Rc<Record<'p>>, i64)| host.fields.get("memory").and_then(Value::as_f64);
+        self.host().and_then(memory).unwrap_or(f64::MAX)
+    }
+
     /// Names of its kinds of devices, for messages.
     pub fn kind_names(&self) -> Vec<&str> {
         self.kinds.iter().map(|(d, _)| d.name.as_str()).collect()

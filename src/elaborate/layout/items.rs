@@ -103,7 +103,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
             };
             ok &= done.is_some();
         }
-        self.note_unpriced_stores();
+        self.note_unpriced_stores(cluster);
         let pipeline = match pipeline {
             None => None,
             Some((axes, fields, flat)) => Some(self.pipeline(&axes, &fields, flat)?),

@@ -4,6 +4,7 @@ use super::super::plan::{Contributor, MemoryInfo, StageMemory};
 use crate::analyse::Compiled;
 use crate::analyse::roots::StageValues;
 use crate::analyse::stage::StageFacts;
+use crate::layout::Tier;
 use crate::source::{Sources, Span};
 
 /// Contributors listed for a stage.
@@ -13,7 +14,7 @@ pub(super) fn memory(c: &Compiled<'_>, stages: &[StageValues], sources: &Sources
     let usable = c.job.cluster.device_field("usable");
     let list: Vec<StageMemory> = stages.iter().zip(&c.facts.stages).map(|(v, f)| stage(c, v, f, sources)).collect();
     let heaviest = (0..list.len()).max_by(|a, b| list[*a].total.cmp(&list[*b].total).then(b.cmp(a))).unwrap_or(0);
-    let fits = stages.iter().all(|s| s.total <= usable);
+    let fits = stages.iter().all(|s| s.total <= usable) && c.value(c.roots.host_memory) <= c.job.cluster.host_memory();
     MemoryInfo { stages: list, heaviest: heaviest as u64, fits }
 }
 
@@ -29,6 +30,7 @@ fn stage(c: &Compiled<'_>, v: &StageValues, facts: &StageFacts, sources: &Source
         state: parts[3],
         activations: parts[4],
         transient: parts[5],
+        host: whole(v.host),
         overhead: total.saturating_sub(parts.iter().sum()),
         total,
         in_flight: facts.in_flight as u64,
@@ -40,11 +42,8 @@ fn stage(c: &Compiled<'_>, v: &StageValues, facts: &StageFacts, sources: &Source
 /// Tensors by bytes on one device, every copy of a repeated unit and every microbatch in flight together.
 pub(super) fn largest(c: &Compiled<'_>, facts: &StageFacts, sources: &Sources) -> Vec<Contributor> {
     let mut found: Vec<Contributor> = Vec::new();
-    let n = &c.job.numerics;
-    let per_param =
-        [("parameter", n.bytes("param")), ("gradient", n.bytes("grad")), ("optimizer state", n.state_bytes())];
     for (u, unit) in c.sharded.units.iter().enumerate() {
-        for saved in &unit.saved {
+        for saved in unit.saved.iter().filter(|s| s.tier == Tier::Device) {
             let bytes = c.value(saved.bytes) * facts.live[u] as f64;
             let region = c.job.ops.region_path(saved.region);
             found.push(contributor(c.job.ops.describe(saved.value), region, "activation", bytes, saved.span, sources));
@@ -52,8 +51,17 @@ pub(super) fn largest(c: &Compiled<'_>, facts: &StageFacts, sources: &Sources) -
         for p in &unit.params {
             let param = &c.job.ops.params[p.param as usize];
             let value = c.job.ops.value(param.value);
-            for ((class, width), elements) in per_param.iter().zip([p.rest_param, p.rest_grad, p.rest_state]) {
-                let bytes = c.value(elements) * width * facts.units[u] as f64;
+            let here = p.rests.map(|r| r.tier == Tier::Device);
+            let widths = crate::analyse::widths(&c.job, p);
+            let elements = [p.rest_param, p.rest_grad, p.rest_state, p.rest_state].map(|id| c.value(id));
+            let on_device: [f64; 4] = std::array::from_fn(|k| if here[k] { elements[k] * widths[k] } else { 0.0 });
+            let per_class = [
+                ("parameter", on_device[0]),
+                ("gradient", on_device[1]),
+                ("optimizer state", on_device[2] + on_device[3]),
+            ];
+            for (class, bytes) in per_class {
+                let bytes = bytes * facts.units[u] as f64;
                 let region = c.job.ops.region_path(value.region);
                 found.push(contributor(c.job.ops.describe(param.value), region, class, bytes, value.span, sources));
             }

@@ -27,12 +27,15 @@ pub(super) fn time(c: &Compiled<'_>, stages: &[StageValues]) -> TimeInfo {
     for (unit, n) in c.costs.iter().zip(&facts.runs) {
         let times = *n as f64;
         let phases = [
-            (&unit.forward, Phase::Forward, c.value(unit.f), unit.hidden_f),
-            (&unit.backward, Phase::Backward, c.value(unit.b) + c.value(unit.w), unit.hidden_b),
+            (&unit.forward, Phase::Forward, c.value(unit.f), unit.hidden_f, unit.copied[0]),
+            (&unit.backward, Phase::Backward, c.value(unit.b) + c.value(unit.w), unit.hidden_b, unit.copied[1]),
         ];
-        for (steps, phase, whole, hidden) in phases {
+        for (steps, phase, whole, hidden, copied) in phases {
             let mut hidden = c.value(hidden) * times;
             let before = in_pipeline;
+            let copied = c.value(copied) * times;
+            in_pipeline += copied;
+            *parts.entry("store transfers".into()).or_default() += copied;
             for cost in steps {
                 let mut seconds = c.value(cost.seconds) * times;
                 if overlapped(&c.job, cost, phase) {

@@ -85,6 +85,7 @@ fn table<'a>(plan: &'a Plan, figure: &'a impl Fn(f64) -> String) -> Vec<Row<'a>>
         (label("working set", String::new()), bytes(|s| s.transient)),
         (label("allocator", String::new()), bytes(|s| s.overhead)),
         (label("total", String::new()), bytes(|s| s.total)),
+        (label("on the host", String::new()), bytes(|s| s.host)),
         (label("free of", figure(usable)), Box::new(move |s: &StageMemory| figure(usable - s.total as f64))),
     ]
 }

@@ -2,6 +2,7 @@
 
 use super::super::{Builder, Named};
 use super::{CLASSES, is_word, word};
+use crate::elaborate::cluster::Cluster;
 use crate::elaborate::errors;
 use crate::elaborate::flatten::Flat;
 use crate::elaborate::numerics::Dtype;
@@ -28,6 +29,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
         let mut store = Store::new(scope, Class::Param, axes, span);
         if let Some(e) = item.on {
             store.tier = self.tier(flat, e)?;
+            store.tier_span = (store.tier != Tier::Device).then_some(e.span);
         }
         if let Some(e) = item.as_dtype {
             store.format = Some(self.format(flat, e)?);
@@ -99,36 +101,28 @@ impl<'p> Builder<'p, '_, '_, '_> {
         Some(())
     }
 
-    /// Notes the forms of `store` and `update` that memory and time do not follow yet.
-    pub(super) fn note_unpriced_stores(&mut self) {
+    /// Notes the forms of `store` and `update` that memory and time do not follow yet, and what needs a host where there
+    /// is none.
+    pub(super) fn note_unpriced_stores(&mut self, cluster: &Cluster<'p>) {
         let mut found: Vec<(String, Span)> = Vec::new();
         let first = self.layout.stores.iter().find(|s| s.class == Class::Param).cloned();
+        let state = self.layout.stores.iter().find(|s| s.class == Class::State).cloned();
         for s in &self.layout.stores {
             let mut note = |what: &str| found.push((what.to_string(), s.span));
-            if s.tier != Tier::Device {
-                note("storing off the device");
-            }
-            if s.format.is_some() {
-                note("storing in another number format");
-            }
-            if s.bucket != Bucket::Layer {
-                note("buckets other than a layer");
-            }
-            if s.resident.is_some() {
-                note("`resident` of a `store`");
-            }
-            if s.class == Class::Master {
-                note("storing `master` apart");
+            if s.class == Class::Master && state.as_ref().map_or(&[][..], |t| &t.axes[..]) != s.axes {
+                note("storing `master` over other axes than `state`");
             }
             if s.class == Class::Act && !s.axes.is_empty() {
                 note("activations split further at rest");
+            }
+            if s.class == Class::Act && s.format.is_some() {
+                note("activations saved in another number format");
             }
             let like = first.as_ref().is_none_or(|f| s.hold == f.hold && s.prefetch == f.prefetch);
             if s.class == Class::Param && !like {
                 note("parameters stored in different ways in different regions");
             }
         }
-        found.extend(self.layout.update.iter().filter(|u| u.on_host).map(|u| ("an update on the host".into(), u.span)));
         for r in &self.layout.reduces {
             if r.format.is_some() {
                 found.push(("`dtype` of a `reduce`".into(), r.span));
@@ -136,6 +130,14 @@ impl<'p> Builder<'p, '_, '_, '_> {
         }
         for (what, span) in found {
             self.later(&what, span);
+        }
+        if cluster.host().is_none() {
+            let stored = self.layout.stores.iter().filter_map(|s| s.tier_span);
+            let mut at = stored.chain(self.layout.update.iter().filter(|u| u.on_host).map(|u| u.span));
+            if let Some(span) = at.next() {
+                let span = if self.library { self.used_at } else { span };
+                self.eval.sink.error(errors::host_missing(&cluster.name, span));
+            }
         }
     }
 
@@ -275,7 +277,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
     }
 
     pub(super) fn update(&mut self, flat: &Flat<'p>, block: &'p Block) -> Option<()> {
-        let span = flat.item.span;
+        let span = if self.library { self.used_at } else { flat.item.span };
         let mut update = Update { on_host: false, flops: None, delay: 0, span };
         for (name, (e, at)) in fields_of(block) {
             match name.as_str() {
@@ -291,9 +293,6 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 }
                 "delay" => {
                     update.delay = i64::try_from(self.steps(flat, "`delay`", e)?).unwrap_or(i64::MAX);
-                    if update.delay != 0 {
-                        self.later("a delayed update", at);
-                    }
                 }
                 _ => {
                     let known: Vec<_> = ["on", "flops", "delay"].iter().map(ToString::to_string).collect();
