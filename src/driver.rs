@@ -3,7 +3,7 @@
 use crate::analyse::recompute::{Chosen, Question};
 use crate::analyse::{self, Compiled, Metrics, Roots, Schedule, UnitCosts, costs, legality, roots, schedule, stage};
 use crate::check;
-use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::diagnostics::{Diagnostic, Sink};
 use crate::elaborate::{self, Job, Settings, Split};
 use crate::eval::{Evaluator, errors::not_supported};
 use crate::expr;
@@ -83,8 +83,7 @@ pub fn compile<'p>(
 fn explain(program: &Program, id: DeclId, good: bool, before: usize, sink: &mut Sink) {
     if !good && sink.error_count() == before {
         let name = program.entry(id).name();
-        let message = format!("{UNEXPLAINED} `{}`", name.text);
-        sink.error(Diagnostic::new(Code::NotSupported, message, name.span, "this job"));
+        sink.error(elaborate::errors::unexplained(UNEXPLAINED, name));
     }
 }
 
@@ -438,5 +437,5 @@ fn element_bytes<'p>(
 
 fn too_many_microbatches(job: &Job<'_>, m: f64) -> Diagnostic {
     let span = job.places.get("batch").copied().unwrap_or(job.span);
-    Diagnostic::new(Code::LimitExceeded, format!("{m} microbatches of a step exceed the limit"), span, "too many")
+    elaborate::errors::too_many_microbatches(m, span)
 }

@@ -1,7 +1,8 @@
 //! `require` and `expect` at the point: the metrics they speak of, and whether they hold.
 
+use super::errors;
 use crate::analyse::Compiled;
-use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::diagnostics::{Diagnostic, Sink};
 use crate::elaborate::{Claim, ClaimKind};
 use crate::eval::{Env, Evaluator, Num, Quantity, Record, Truth, Value, Wanted, metric_of};
 use crate::hir::Program;
@@ -61,15 +62,12 @@ pub fn verdicts<'p>(
 }
 
 fn failed(claim: &Claim<'_>, verdict: &Verdict) -> Diagnostic {
-    let (code, verb) = match claim.kind {
-        ClaimKind::Require => (Code::RequireFailed, "the requirement"),
-        ClaimKind::Expect => (Code::ExpectFailed, "the expectation"),
-    };
-    let message = match &claim.message {
-        Some(text) => text.to_string(),
-        None => format!("{verb} `{}` does not hold", verdict.text),
-    };
-    Diagnostic::new(code, message, claim.span, verdict.found.clone())
+    match claim.kind {
+        ClaimKind::Require => {
+            errors::require_failed(claim.message.as_deref(), &verdict.text, &verdict.found, claim.span)
+        }
+        ClaimKind::Expect => errors::expect_failed(&verdict.text, &verdict.found, claim.span),
+    }
 }
 
 /// Parameters of pieces of the model that a claim asks for: `params(mtp)`, `params_active(decoder.moe)`.

@@ -4,7 +4,7 @@ mod collectives;
 
 use super::compute::compute_record;
 use super::{errors, group, tiers};
-use crate::diagnostics::{Code, Diagnostic};
+use crate::diagnostics::Diagnostic;
 use crate::elaborate::Job;
 use crate::eval::{Closure, Demand, Env, Evaluator, Instance, Num, Quantity, Truth, Value};
 use crate::expr;
@@ -13,7 +13,7 @@ use crate::layout::{AxisId, Comm, Tier};
 use crate::limits;
 use crate::partition::{Phase, Purpose, ShardedGraph, StepId, StepKind, Work};
 use crate::syntax::ast::{Body, ItemKind};
-use crate::units::{Unit, show};
+use crate::units::Unit;
 use indexmap::IndexMap;
 use smol_str::SmolStr;
 use std::rc::Rc;
@@ -317,10 +317,7 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
             let job = self.job.places.get("cost").copied().unwrap_or(self.job.span);
             let span = self.function(name).map_or(job, |f| f.decl.name.span);
             let unit = if name == "held" { Unit::bytes() } else { Unit::time() };
-            let message = format!("`{name}` gives {}", show(value, &unit));
-            let label = if value < 0.0 { "a cost is never below 0" } else { "no cost is so large" };
-            let d = Diagnostic::new(Code::OutOfRange, message, span, label);
-            self.eval.sink.error(d.note(format!("met in job `{}`", self.job.name)));
+            self.eval.sink.error(errors::cost_absurd(name, value, &unit, &self.job.name, span));
         }
         let fair = told.is_empty();
         let sound = self.demands(point);
@@ -426,12 +423,7 @@ impl<'p, 'j, 'e, 's> Costs<'p, 'j, 'e, 's> {
             }
             None => {
                 let span = self.job.places.get("cost").copied().unwrap_or(self.job.span);
-                self.eval.sink.error(Diagnostic::new(
-                    Code::FieldMissing,
-                    format!("no cost record gives `{name}`"),
-                    span,
-                    "needed for this job",
-                ));
+                self.eval.sink.error(errors::cost_missing(name, span));
                 self.failed = true;
                 self.eval.graph.real(0.0)
             }

@@ -1,8 +1,10 @@
 //! Wording of what is wrong with a layout at its point: numbers included.
 
+mod claims;
 mod costs;
 
-pub(super) use costs::{algorithm_unknown, constant_cost, missing_peak};
+pub(super) use claims::{expect_failed, require_failed};
+pub(super) use costs::{algorithm_unknown, constant_cost, cost_absurd, cost_missing, missing_peak};
 
 use super::schedule::Use;
 use crate::diagnostics::{Applicability, Code, Diagnostic, nearest};

@@ -3,7 +3,7 @@
 use super::items::{self, Place};
 use super::scope::Sort;
 use super::ty::{Thing, Ty, Whole};
-use super::{Checker, errors};
+use super::{Checker, Inside, errors};
 use crate::eval::errors as said;
 use crate::hir::schema;
 use crate::source::Span;
@@ -20,7 +20,7 @@ impl<'p> Checker<'p, '_> {
                 self.give("m", Sort::Given, Ty::int());
             }
             Kind::Layout => self.layout_names_in(decl),
-            Kind::Model | Kind::Block => self.in_model = true,
+            Kind::Model | Kind::Block => self.inside = Inside::Model,
             k if items::is_job(k) => self.job_names(k),
             k => {
                 // Fields may use each other, and a level's fields too.

@@ -500,6 +500,13 @@ pub(super) fn fill_in(d: Diagnostic, of: &str, names: &[&str], at: Span) -> Diag
     d.fix(format!("write `{of}{text}`"), Span { start: at.end, ..at }, text, Applicability::Placeholder)
 }
 
+/// `mesh = [dp, tp]`: an item, written as a field.
+pub(super) fn item_not_field(name: &Name) -> Diagnostic {
+    let message = format!("`{}` is an item, not a field", name.text);
+    Diagnostic::new(Code::FieldUnknown, message, name.span, "an item")
+        .help(format!("items are written without `=`: `{} …`", name.text))
+}
+
 /// A peak without its number format; `rate` is the rate as it should be written.
 pub(super) fn peak_plain(rate: &str, span: Span) -> Diagnostic {
     let right = format!("{{ bf16 = {rate} }}");

@@ -428,8 +428,7 @@ impl<'p> Checker<'p, '_> {
         let d = said::unknown_field(&name.text, name.span, &place.noun(), &names);
         if names.iter().any(|w| *w == *name.text) {
             // `mesh = [dp, tp]`: an item, written as a field.
-            let d = Diagnostic::new(d.code, format!("`{}` is an item, not a field", name.text), name.span, "an item");
-            self.error(d.help(format!("items are written without `=`: `{} …`", name.text)));
+            self.error(errors::item_not_field(name));
             return;
         }
         let text = value.map(|v| self.sources.snippet(v.span).to_string()).unwrap_or_default();

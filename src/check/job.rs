@@ -5,7 +5,7 @@ use super::fields::callee;
 use super::items::{self, Place};
 use super::scope::{Local, Sort};
 use super::ty::{Thing, Ty, Whole};
-use super::{Checker, errors};
+use super::{Checker, Inside, errors};
 use crate::diagnostics::Edit;
 use crate::eval::errors as said;
 use crate::hir::schema;
@@ -282,13 +282,13 @@ impl<'p> Checker<'p, '_> {
     }
 
     fn apart(&mut self, work: impl FnOnce(&mut Self)) {
-        self.in_claim = true;
+        let outer = std::mem::replace(&mut self.inside, Inside::Claim);
         let count = self.owner.and_then(|o| self.uses.get(&o)).map_or(0, Vec::len);
         work(self);
         if let Some(list) = self.owner.and_then(|o| self.uses.get_mut(&o)) {
             list.truncate(count);
         }
-        self.in_claim = false;
+        self.inside = outer;
     }
 
     /// Pools, roles and edges may be named in metrics.

@@ -51,8 +51,7 @@ pub fn check(program: &Program, sources: &Sources, sink: &mut Sink) {
         told: IndexSet::new(),
         axes: None,
         job_layout: None,
-        in_model: false,
-        in_claim: false,
+        inside: Inside::Declaration,
         told_field: None,
         batch: None,
         meant: IndexSet::new(),
@@ -71,6 +70,17 @@ pub fn check(program: &Program, sources: &Sources, sink: &mut Sink) {
     }
     checker.report_cycles();
     torn::withhold(program, sources, sink);
+}
+
+/// What decides which names mean something.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Inside {
+    /// Fields and functions.
+    Declaration,
+    /// A model or block: operators may be called.
+    Model,
+    /// A claim or an objective of a job: metrics are meant.
+    Claim,
 }
 
 /// The state of one check.
@@ -101,10 +111,8 @@ struct Checker<'p, 's> {
     axes: Option<Vec<SmolStr>>,
     /// The layout of the job being looked at.
     job_layout: Option<Thing<'p>>,
-    /// Whether operators of models may be called.
-    in_model: bool,
-    /// Whether a claim or an objective of a job is being looked at.
-    in_claim: bool,
+    /// What kind of text is being looked at.
+    inside: Inside,
     /// A field's value that was told already.
     told_field: Option<Span>,
     /// Where the job at hand, or the one it copies, gives its batch.
@@ -149,7 +157,7 @@ impl<'p> Checker<'p, '_> {
         let open = std::mem::replace(&mut self.open, 0);
         let axes = self.axes.take();
         let layout = self.job_layout.take();
-        let in_model = std::mem::replace(&mut self.in_model, false);
+        let inside = std::mem::replace(&mut self.inside, Inside::Declaration);
         let regions = std::mem::take(&mut self.regions);
         let out = work(self);
         self.scope = scope;
@@ -158,7 +166,7 @@ impl<'p> Checker<'p, '_> {
         self.open = open;
         self.axes = axes;
         self.job_layout = layout;
-        self.in_model = in_model;
+        self.inside = inside;
         self.regions = regions;
         out
     }

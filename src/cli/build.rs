@@ -1,10 +1,11 @@
 //! `parc build`: launch plans, and the plan, graph or code behind them.
 
+use super::errors;
 use super::output::{self, Edited};
 use super::plan::{Planned, plan_job};
 use super::project::{self, Project, open};
 use super::{Common, Inputs, Outcome};
-use crate::diagnostics::{Code, Diagnostic, nearest};
+use crate::diagnostics::Diagnostic;
 use crate::emit::Artifacts;
 use crate::emit::assemble::{MAX_RANKS, Ranks};
 use crate::emit::targets::{TARGETS, Target, Where};
@@ -117,12 +118,7 @@ pub(super) fn listable(p: &mut Project) -> Option<Ranks> {
     let devices = crate::driver::devices(&p.program, id, &p.settings).unwrap_or(0);
     if devices > MAX_RANKS {
         let span = p.program.entry(id).name().span;
-        p.sink.error(Diagnostic::new(
-            Code::LimitExceeded,
-            format!("a plan of {devices} ranks exceeds the limit of {MAX_RANKS}"),
-            span,
-            "this job",
-        ));
+        p.sink.error(errors::too_many_ranks(devices, MAX_RANKS, span));
         return None;
     }
     Some(Ranks::Listed)
@@ -158,9 +154,7 @@ fn llvm_text(p: &mut Project, id: crate::hir::DeclId) -> Option<String> {
     match evaluator::llvm_ir(&live, &roots) {
         Ok(ir) => Some(ir),
         Err(why) => {
-            let d =
-                Diagnostic::new(Code::NotSupported, format!("no compiled evaluator: {why}"), c.job.span, "this job");
-            p.sink.error(d.help("every number is the same from the interpreter: `parc plan`"));
+            p.sink.error(errors::not_compiled(why, c.job.span));
             None
         }
     }
@@ -177,7 +171,7 @@ fn launch(p: &mut Project, args: &Arguments) -> Option<String> {
     };
     let Some(launcher) = launchers::find(&args.launcher) else {
         let known: Vec<_> = launchers::LAUNCHERS.iter().map(|l| l.name).collect();
-        p.sink.error(unknown("launcher", Some(&args.launcher), &known, span));
+        p.sink.error(errors::target_unknown("launcher", Some(&args.launcher), &known, span));
         return None;
     };
     let Planned { plan, places, .. } = plan_with_ranks(p)?;
@@ -198,12 +192,7 @@ fn launch(p: &mut Project, args: &Arguments) -> Option<String> {
         Ok(a) => a,
         Err(why) => {
             let at = places.span(&Where::Cluster);
-            p.sink.error(Diagnostic::new(
-                Code::TargetCannot,
-                format!("`{}` cannot start this: {why}", launcher.name),
-                at,
-                "",
-            ));
+            p.sink.error(errors::cannot_start(launcher.name, why, at));
             return None;
         }
     };
@@ -230,11 +219,7 @@ pub(super) fn written(p: &mut Project, artifacts: &Artifacts, out: &Path, force:
     let edited = if force { Edited::Replace } else { Edited::Keep };
     let why = output::write(artifacts, out, edited).err();
     if let Some(why) = &why {
-        let mut d = Diagnostic::new(Code::OutputNotWritten, why.to_string(), Span::NOWHERE, "");
-        if matches!(why, output::OutputError::Changed(_)) {
-            d = d.help("`--force` replaces it; `--out` writes elsewhere");
-        }
-        p.sink.error(d);
+        p.sink.error(errors::not_written(why));
     }
     why.is_none().then_some(())
 }
@@ -250,17 +235,5 @@ pub(super) fn size(n: usize) -> String {
 /// The target of this name; an unknown one is an error at `span`.
 pub(super) fn target(name: Option<&str>, span: Span) -> Result<&'static Target, Diagnostic> {
     let known: Vec<_> = TARGETS.iter().map(|t| t.name).collect();
-    name.and_then(targets::find).ok_or_else(|| unknown("target", name, &known, span))
-}
-
-fn unknown(what: &str, name: Option<&str>, known: &[&str], span: Span) -> Diagnostic {
-    let message = match name {
-        Some(name) => format!("no {what} `{name}` is known"),
-        None => format!("a build needs `--{what}`"),
-    };
-    let d = Diagnostic::new(Code::TargetUnknown, message, span, "this job");
-    match name.and_then(|n| nearest(n, known.iter().copied())) {
-        Some(near) => d.help(format!("`--{what} {near}` exists")),
-        None => d.help(format!("one of {}", known.iter().map(|k| format!("`{k}`")).collect::<Vec<_>>().join(", "))),
-    }
+    name.and_then(targets::find).ok_or_else(|| errors::target_unknown("target", name, &known, span))
 }

@@ -1,7 +1,7 @@
 //! What a target cannot run, said at its place in the user's files.
 
 use crate::analyse::Compiled;
-use crate::diagnostics::{Applicability, Code, Diagnostic};
+use crate::diagnostics::{Applicability, Diagnostic};
 use crate::emit::plan::Plan;
 use crate::emit::targets::{Instead, TargetError, Where};
 use crate::graph::DataDim;
@@ -70,8 +70,7 @@ impl Places {
     /// The error at its place, with the edit that removes it where there is one.
     pub(super) fn diagnostic(&self, e: &TargetError, plan: &Plan, sources: &Sources) -> Diagnostic {
         let at = self.span(&e.at);
-        let message = format!("`{}` cannot run this: {}", e.target, e.what);
-        let mut d = Diagnostic::new(Code::TargetCannot, message, at, "not in this target").note(e.why.clone());
+        let mut d = super::errors::cannot_run(e, at);
         if let Some((title, span, text)) = e.instead.as_ref().and_then(|i| self.edit(i, e, at, plan, sources)) {
             d = d.fix(format!("write `{title}`"), span, text, Applicability::Unsure);
         }

@@ -1,8 +1,8 @@
 //! `parc build --emit evaluator`: the job as a shared library, linked by the system's C compiler.
 
 use super::build::{size, written};
+use super::errors;
 use super::project::Project;
-use crate::diagnostics::{Code, Diagnostic};
 use crate::emit::Artifact;
 use crate::search::{self, Space};
 use std::fmt::Write as _;
@@ -19,8 +19,7 @@ pub(super) fn build(p: &mut Project, out: &Path, force: bool) -> Option<String> 
     let mut files = match evaluator.files() {
         Ok(files) => files,
         Err(why) => {
-            let d = Diagnostic::new(Code::NotSupported, format!("no compiled evaluator: {why}"), span, "this job");
-            p.sink.error(d.help("every number is the same from the interpreter: `parc plan`"));
+            p.sink.error(errors::not_compiled(why, span));
             return None;
         }
     };
@@ -29,13 +28,7 @@ pub(super) fn build(p: &mut Project, out: &Path, force: bool) -> Option<String> 
     match link(object) {
         Ok(bytes) => files.insert(format!("lib{name}.so").into(), Artifact { bytes, executable: true }),
         Err(why) => {
-            let d = Diagnostic::new(
-                Code::OutputNotWritten,
-                format!("the evaluator is not linked: {why}"),
-                span,
-                "this job",
-            );
-            p.sink.error(d.help("install a C compiler, or name one in the environment variable `CC`"));
+            p.sink.error(errors::not_linked(&why, span));
             return None;
         }
     };

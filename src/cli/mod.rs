@@ -7,6 +7,7 @@ mod cannot;
 mod check;
 mod diff;
 mod doc;
+mod errors;
 mod evaluator;
 mod explain;
 mod fix;

@@ -2,7 +2,7 @@
 
 use super::plan::quietly;
 use crate::analyse::Compiled;
-use crate::diagnostics::{Applicability, Code, Diagnostic, Edit, Fix};
+use crate::diagnostics::{Applicability, Diagnostic, Edit, Fix};
 use crate::elaborate::{AddedItem, Settings};
 use crate::emit::report::Neighbour;
 use crate::hir::{DeclId, Program};
@@ -278,7 +278,7 @@ pub(super) fn host_does_not_fit(c: &Compiled<'_>, sources: &Sources) -> Diagnost
     let stored = c.job.layout.stores.iter().find_map(at);
     let span = stored.or_else(|| c.job.places.get("layout").copied()).unwrap_or(c.job.span);
     let message = format!("a node puts {} on its host, `{name}` has {}", bytes(needs), bytes(has));
-    let d = Diagnostic::new(Code::DoesNotFit, message, span, format!("{} too much", bytes(needs - has)));
+    let d = super::errors::does_not_fit(message, span, format!("{} too much", bytes(needs - has)));
     let mut classes: Vec<(&str, f64)> = Vec::new();
     let mut add = |name: &'static str, bytes: f64| match classes.iter_mut().find(|(n, _)| *n == name) {
         Some((_, sum)) => *sum += bytes,
@@ -348,7 +348,7 @@ pub(super) fn does_not_fit(
             (span, format!("{} too much", bytes(v.total - usable)))
         }
     };
-    let mut d = Diagnostic::new(Code::DoesNotFit, message, span, label);
+    let mut d = super::errors::does_not_fit(message, span, label);
     let mut parts = vec![
         ("parameters", v.params),
         ("gathered parameters", v.gathered),

@@ -1,6 +1,6 @@
 //! Opens the files of a command: one project, one program.
 
-use super::{Common, DiskWorld, Format, Inputs, Outcome};
+use super::{Common, DiskWorld, Format, Inputs, Outcome, errors};
 use crate::diagnostics::{Code, Diagnostic, Severity, Sink, render};
 use crate::driver;
 use crate::elaborate::Settings;
@@ -104,18 +104,8 @@ fn pick(program: &Program, name: Option<&str>, sink: &mut Sink) -> Vec<DeclId> {
     let found: Vec<_> = jobs.iter().copied().filter(|j| program.entry(*j).name().text == name).collect();
     if found.is_empty() && !sink.has_errors() {
         let span = program.roots.first().map_or(Span::NOWHERE, |m| Span::new(program.module(*m).file, 0, 0));
-        let known: Vec<_> = jobs.iter().map(|j| format!("`{}`", program.entry(*j).name().text)).collect();
-        let d = Diagnostic::new(Code::NameUnknown, format!("no job `{name}` is declared"), span, "in this file");
-        let names = jobs.iter().map(|j| program.entry(*j).name().text.as_str());
-        let d = match crate::diagnostics::nearest(name, names) {
-            Some(near) => d.help(format!("`{near}` exists")),
-            None => d,
-        };
-        sink.error(if known.is_empty() {
-            d.note("it declares no job")
-        } else {
-            d.note(format!("it declares {}", known.join(", ")))
-        });
+        let known: Vec<_> = jobs.iter().map(|j| program.entry(*j).name().text.as_str()).collect();
+        sink.error(errors::job_unknown(name, &known, span));
     }
     found
 }
@@ -126,18 +116,16 @@ impl Project {
         if self.jobs.is_empty() && !self.sink.has_errors() {
             let span =
                 self.program.roots.first().map_or(Span::NOWHERE, |m| Span::new(self.program.module(*m).file, 0, 0));
-            let d = Diagnostic::new(Code::FieldMissing, "no job is declared", span, "in this file");
-            self.sink.error(d.help("a job says what runs where: `train mine { model = …, cluster = …, layout = … }`"));
+            self.sink.error(errors::job_missing(span));
         }
     }
 
     /// Reports that there are several jobs, where there are; `how` says how one is named.
     pub(super) fn require_one_job(&mut self, how: &str) {
         if self.jobs.len() > 1 && !self.sink.has_errors() {
-            let names: Vec<_> = self.jobs.iter().map(|j| format!("`{}`", self.program.entry(*j).name().text)).collect();
+            let names: Vec<_> = self.jobs.iter().map(|j| self.program.entry(*j).name().text.as_str()).collect();
             let span = self.program.entry(self.jobs[1]).name().span;
-            let d = Diagnostic::new(Code::HolesOpen, "the file has several jobs, one is needed", span, "another job");
-            self.sink.error(d.help(format!("{how}: {}", names.join(", "))));
+            self.sink.error(errors::jobs_several(how, &names, span));
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::project::{self, open};
 use super::{Common, Inputs, Outcome};
-use crate::diagnostics::{Code, Diagnostic};
 use crate::elaborate::Settings;
 use crate::hir::{DeclId, Program};
 use crate::search::{self, Answer, Row, Space, Task};
@@ -55,9 +54,7 @@ pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
         let name = p.program.entry(id).name();
         let Some(space) = Space::new(&p.program, id, &p.settings, &mut p.sink) else { continue };
         if space.open.is_empty() {
-            let message = format!("`{}` has no open choice", name.text);
-            let d = Diagnostic::new(Code::HolesOpen, message, name.span, "nothing to search");
-            p.sink.error(d.help("write `tp = ?` or `micro_batch in {1 seq, 2 seq}` where something may be chosen"));
+            p.sink.error(super::errors::nothing_open(&name.text, name.span));
             continue;
         }
         let bar = progress_bar(space.points);

@@ -2,7 +2,7 @@
 
 use super::project;
 use super::{Common, DiskWorld, Outcome};
-use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::diagnostics::Sink;
 use crate::driver;
 use crate::emit::show::{Shown, show};
 use crate::hir::Entry;
@@ -81,7 +81,7 @@ fn find(args: &Arguments, sources: &mut Sources, sink: &mut Sink) -> Option<Show
     let entry = program.entries(module).find(|(_, e)| e.name().text == SHOWN && matches!(e, Entry::Let(_)));
     let Some((id, entry)) = entry else {
         let span = program.entries(module).last().map_or(crate::source::Span::NOWHERE, |(_, e)| e.span());
-        sink.error(Diagnostic::new(Code::NameUnknown, "nothing to show", span, ""));
+        sink.error(super::errors::nothing_shown(span));
         return None;
     };
     show(&program, sources, id, entry.name().span, sink)

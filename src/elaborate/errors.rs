@@ -11,6 +11,15 @@ pub(super) fn missing_argument(name: &str, of: &Name, span: Span) -> Diagnostic 
     crate::eval::errors::missing_argument(name, &of.text, span, of.span)
 }
 
+/// A job that is refused without a word: `begins` is how a bug in parc is told.
+pub(crate) fn unexplained(begins: &str, job: &Name) -> Diagnostic {
+    Diagnostic::new(Code::NotSupported, format!("{begins} `{}`", job.text), job.span, "this job")
+}
+
+pub(crate) fn too_many_microbatches(m: f64, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::LimitExceeded, format!("{m} microbatches of a step exceed the limit"), span, "too many")
+}
+
 pub(crate) fn open_choice(name: &str, span: Span) -> Diagnostic {
     Diagnostic::new(Code::HolesOpen, format!("`{name}` is still open"), span, "no value yet")
         .note("a plan needs one value for everything; open choices are for a search")

@@ -56,7 +56,7 @@ fn field<'p>(eval: &mut Evaluator<'p, '_>, job: &Instance<'p>, name: &str) -> Op
             }
             _ => None,
         })
-        .last()?;
+        .next_back()?;
     match eval.eval(e, &env, &Wanted::Any) {
         Value::Instance(i) => Some(i),
         _ => None,

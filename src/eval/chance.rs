@@ -3,7 +3,6 @@
 //! Closed forms where there are any. The normal law itself is a series, so that every machine gives the same bits.
 
 use super::{Evaluator, Num, Quantity, Value, Word, errors};
-use crate::diagnostics::{Code, Diagnostic};
 use crate::expr::scalar;
 use crate::source::Span;
 use crate::units::Unit;
@@ -372,8 +371,7 @@ impl<'p> Evaluator<'p, '_> {
 
     fn unsound(&mut self, word: &str, why: &str, span: Span) -> Option<Distribution> {
         let takes = parameters(word).unwrap_or_default().join("`, `");
-        let d = Diagnostic::new(Code::ArgumentWrong, format!("`{word}` {why}"), span, "not a distribution");
-        self.sink.error(d.note(format!("it takes `{takes}`")));
+        self.sink.error(errors::not_distributed(word, why, &takes, span));
         None
     }
 }

@@ -240,3 +240,16 @@ pub(crate) fn torus_sizes(
 pub(crate) fn not_supported(what: &str, span: Span) -> Diagnostic {
     Diagnostic::new(Code::NotSupported, format!("not supported yet: {what}"), span, "not compiled yet")
 }
+
+/// `usable` above `memory` of a device, both in bytes.
+pub(crate) fn usable_above_memory(usable: f64, memory: f64, span: Span) -> Diagnostic {
+    let show = |x| crate::units::show(x, &Unit::bytes());
+    let message = format!("`usable` of {} is more than `memory` of {}", show(usable), show(memory));
+    Diagnostic::new(Code::OutOfRange, message, span, "more than there is")
+}
+
+/// A distribution whose parameters make none; `takes` are its parameters.
+pub(crate) fn not_distributed(word: &str, why: &str, takes: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::ArgumentWrong, format!("`{word}` {why}"), span, "not a distribution")
+        .note(format!("it takes `{takes}`"))
+}

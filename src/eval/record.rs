@@ -263,13 +263,7 @@ impl<'p> Evaluator<'p, '_> {
                 if let (Some(u), Some(m)) = (v.as_f64(), memory.as_ref().and_then(Value::as_f64))
                     && u > m
                 {
-                    let show = |x| crate::units::show(x, &Unit::bytes());
-                    return self.error(crate::diagnostics::Diagnostic::new(
-                        crate::diagnostics::Code::OutOfRange,
-                        format!("`usable` of {} is more than `memory` of {}", show(u), show(m)),
-                        e.span,
-                        "more than there is",
-                    ));
+                    return self.error(errors::usable_above_memory(u, m, e.span));
                 }
                 v
             }

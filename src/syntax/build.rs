@@ -152,7 +152,8 @@ impl Build<'_> {
         let end = b.span.end;
         if let Err(shared) = infix::join(&mut a, op, at, b) {
             let [sign, text] = [at, shared].map(|s| self.slice(s.start, s.end));
-            let problem = errors::chained(at, sign, shared, text);
+            let problem =
+                if sign == ".." { errors::range_chained(at, shared) } else { errors::chained(at, sign, shared, text) };
             self.problems.push(problem);
             *a = self.expr(a.span.start, ExprKind::Error, end);
         }

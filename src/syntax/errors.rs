@@ -307,6 +307,18 @@ pub(super) fn bad_edition(at: Span, text: &str) -> Diagnostic {
         .help("the edition is `edition 1`")
 }
 
+/// A second `edition`.
+pub(super) fn edition_twice(at: Span, first: Span) -> Diagnostic {
+    Diagnostic::new(Code::SyntaxUnexpected, "the edition is given twice", at, "again here")
+        .label(first, "first given here")
+}
+
+/// `1..2..3`: `shared` is what stands before the second sign.
+pub(super) fn range_chained(at: Span, shared: Span) -> Diagnostic {
+    Diagnostic::new(Code::SyntaxUnexpected, "a range has two ends", at, "a third would follow")
+        .label(shared, "already the second end")
+}
+
 // ---- other languages, seen by the parser
 
 /// `$2/Mtok`
@@ -359,12 +371,8 @@ pub(super) fn equals_for_field(at: Span, field: &str) -> Diagnostic {
     foreign_at(at, format!("`{}` is given a value with `==`, which compares", clip(field)), "`=` gives a value", "=")
 }
 
-/// `a < b < c`, `1..2..3`: `shared` is what stands before the second sign.
+/// `a < b < c`: `shared` is what stands before the second sign.
 pub(super) fn chained(at: Span, sign: &str, shared: Span, text: &str) -> Diagnostic {
-    if sign == ".." {
-        return Diagnostic::new(Code::SyntaxUnexpected, "a range has two ends", at, "a third would follow")
-            .label(shared, "already the second end");
-    }
     let said = clip(text);
     let title = format!("write `{said} and {said} {sign} …`");
     Diagnostic::new(Code::SyntaxForeign, "comparisons do not chain", at, "compares again")

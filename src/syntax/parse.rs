@@ -7,7 +7,7 @@ use super::report::Reports;
 use super::separate::{separate, too_deep};
 use super::token::{Tok, Token};
 use super::{brackets, errors, grammar, lexer};
-use crate::diagnostics::{Code, Diagnostic, Sink};
+use crate::diagnostics::Sink;
 use crate::source::{FileId, Sources, Span};
 use lalrpop_util::ParseError;
 use std::cell::Cell;
@@ -187,10 +187,7 @@ fn add(out: &mut File, read: Entry1, reports: &mut Reports) {
         Entry1::Entry(entry) => out.entries.push(*entry),
         Entry1::Edition(n, span) => match out.edition {
             None => out.edition = Some((n, span)),
-            Some((_, first)) => reports.push(
-                Diagnostic::new(Code::SyntaxUnexpected, "the edition is given twice", span, "again here")
-                    .label(first, "first given here"),
-            ),
+            Some((_, first)) => reports.push(errors::edition_twice(span, first)),
         },
     }
 }

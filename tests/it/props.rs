@@ -133,6 +133,29 @@ fn at_rest(plan: &Plan) -> u64 {
     plan.memory.stages.iter().map(|s| s.params + s.grads + s.state).max().unwrap_or(0)
 }
 
+/// `text` with its declarations, and the items of its layout and its job, in another order.
+fn in_another_order(text: &str, order: &[usize]) -> String {
+    let mut next = order.iter().copied().cycle();
+    let mut shuffle = |mut list: Vec<String>| {
+        let mut out = Vec::new();
+        while !list.is_empty() {
+            out.push(list.swap_remove(next.next().unwrap_or(0) % list.len()));
+        }
+        out
+    };
+    let (edition, rest) = text.split_once('\n').unwrap();
+    let mut declarations = Vec::new();
+    for declaration in rest.split("\n}\n").filter(|d| !d.trim().is_empty()) {
+        let (head, items) = declaration.split_once('\n').unwrap();
+        let mut items: Vec<String> = items.lines().map(str::to_owned).collect();
+        if head.starts_with("layout") || head.starts_with("train") {
+            items = shuffle(items);
+        }
+        declarations.push(format!("{head}\n{}\n}}\n", items.join("\n")));
+    }
+    format!("{edition}\n{}", shuffle(declarations).concat())
+}
+
 /// Every number the evaluator gives, with the counts of the point.
 fn roots(c: &Compiled<'_>) -> Vec<expr::Id> {
     c.roots.all()
@@ -234,5 +257,23 @@ proptest! {
         for (m, f) in moved.iter().zip(&fresh) {
             prop_assert!((m - f).abs() <= 1e-12 * f.abs(), "{moved:?} against {fresh:?}");
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(config(12))]
+
+    /// What is declared has no order: other orders, the same plan.
+    #[test]
+    fn order_of_items_changes_nothing(p in point(), order in proptest::collection::vec(0usize..64, 1..24)) {
+        let (a, b) = (compile::clean(&p.text()), compile::clean(&in_another_order(&p.text(), &order)));
+        let (x, y) = (a.compiled(&[]), b.compiled(&[]));
+        prop_assert_eq!(x.graph.eval(&x.inputs, &roots(&x)), y.graph.eval(&y.inputs, &roots(&y)));
+        let (a, b) = (a.report(&[]), b.report(&[]));
+        let stages = |p: &Plan| p.memory.stages.iter().map(|s| (s.total, s.activations, s.transient)).collect::<Vec<_>>();
+        prop_assert_eq!(stages(&a), stages(&b));
+        prop_assert_eq!(&a.time.parts, &b.time.parts);
+        let moved = |p: &Plan| p.collectives.iter().map(|c| (c.bytes, c.count, c.exposed)).collect::<Vec<_>>();
+        prop_assert_eq!(moved(&a), moved(&b));
     }
 }

@@ -73,6 +73,67 @@ fn codes_and_pages_match() {
     }
 }
 
+/// Where messages are worded: the `errors` of a stage, and what targets say for themselves.
+fn words_messages(file: &str) -> bool {
+    file.ends_with("/errors.rs") || file.contains("/errors/") || file.ends_with("/reasons.rs")
+}
+
+/// The code of `text` without its unit tests.
+fn without_tests(text: &str) -> &str {
+    text.split("#[cfg(test)]").next().unwrap_or(text)
+}
+
+#[test]
+fn messages_are_worded_in_errors_alone() {
+    let of_renderers = |f: &str| f.starts_with("src/diagnostics/") || f.ends_with("_tests.rs") || f.contains("/tests/");
+    let mut offenders = Vec::new();
+    for file in below("src", &["rs"]) {
+        let (name, text) = (name(&file), text(&file));
+        if words_messages(&name) || of_renderers(&name) {
+            continue;
+        }
+        for (at, call) in without_tests(&text).match_indices("Diagnostic::new(") {
+            let first = text[at + call.len()..].trim_start();
+            if first.starts_with("Code::") || first.starts_with("crate::diagnostics::Code::") {
+                offenders.push(format!("{name}:{}", text[..at].lines().count()));
+            }
+        }
+    }
+    no_offenders("a message has its constructor in the `errors` of its stage", &offenders);
+}
+
+/// Constructors that tell a failure another module describes, each variant under its code.
+const TRANSLATE: &[&str] = &["schedule_wrong", "split", "unreadable"];
+
+#[test]
+fn a_constructor_has_one_code() {
+    let mut offenders = Vec::new();
+    for file in below("src", &["rs"]).iter().filter(|f| words_messages(&name(f))) {
+        let text = text(file);
+        let code = without_tests(&text);
+        let starts: Vec<usize> = code.match_indices("fn ").map(|(i, _)| i).collect();
+        for (i, start) in starts.iter().enumerate() {
+            let body = &code[*start..starts.get(i + 1).copied().unwrap_or(code.len())];
+            let word = |t: &str| t.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>();
+            let codes: BTreeSet<String> =
+                body.match_indices("Code::").map(|(at, m)| word(&body[at + m.len()..])).collect();
+            let constructor = word(&body["fn ".len()..]);
+            if codes.len() > 1 && !TRANSLATE.contains(&constructor.as_str()) {
+                offenders.push(format!("{}: `{constructor}` has {codes:?}", name(file)));
+            }
+        }
+    }
+    no_offenders("a constructor gives one code", &offenders);
+}
+
+#[test]
+fn each_code_has_a_golden() {
+    let goldens: Vec<String> = below("tests/ui", &["stderr"]).iter().map(|f| text(f)).collect();
+    let shown = |number: &str| goldens.iter().any(|g| g.contains(&format!("[{number}]")));
+    let without: Vec<String> = CODES.iter().map(|(_, i)| i.number).filter(|n| !shown(n)).map(str::to_owned).collect();
+    no_offenders("each code is shown in a golden of tests/ui", &without);
+}
+
 #[test]
 fn no_orphan_goldens() {
     let offenders: Vec<_> = below("tests/ui", &["stderr", "fixed", "json"])

@@ -136,8 +136,13 @@ pub(crate) fn run(folder: &Path, file: &str, command: &str) -> (String, String) 
     let mut words = command.split_whitespace();
     let verb = words.next().expect("a command");
     let mut parc = Command::new(env!("CARGO_BIN_EXE_parc"));
-    parc.current_dir(folder).arg(verb).arg(file).args(words);
-    if verb == "build" {
+    parc.current_dir(folder).arg(verb);
+    // An import is of another file, which stands beside the case.
+    if verb != "import" {
+        parc.arg(file);
+    }
+    parc.args(words);
+    if verb == "build" && !command.contains("--out") {
         parc.arg("--out").arg(&out);
     }
     parc.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("NO_COLOR", "1");

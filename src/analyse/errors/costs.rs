@@ -3,6 +3,7 @@
 use crate::diagnostics::{Code, Diagnostic};
 use crate::eval::{Record, Value};
 use crate::source::Span;
+use crate::units::{Unit, show};
 
 /// A layout asks for an algorithm that the cost model does not have.
 pub(in crate::analyse) fn algorithm_unknown(collective: &str, method: &str, known: &[&str], at: Span) -> Diagnostic {
@@ -36,4 +37,16 @@ pub(in crate::analyse) fn missing_peak(device: &Record<'_>, dtype: &str, span: S
 pub(in crate::analyse) fn constant_cost(name: &str, at: Span) -> Diagnostic {
     Diagnostic::new(Code::OutOfRange, format!("`{name}` gives no known number of bytes"), at, "bytes for an element")
         .help(format!("write a number: `fn {name}() -> Bytes = 4 B`"))
+}
+
+/// A function that no cost record gives.
+pub(in crate::analyse) fn cost_missing(name: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::FieldMissing, format!("no cost record gives `{name}`"), span, "needed for this job")
+}
+
+/// A cost that is no time or no size.
+pub(in crate::analyse) fn cost_absurd(name: &str, value: f64, unit: &Unit, job: &str, span: Span) -> Diagnostic {
+    let label = if value < 0.0 { "a cost is never below 0" } else { "no cost is so large" };
+    Diagnostic::new(Code::OutOfRange, format!("`{name}` gives {}", show(value, unit)), span, label)
+        .note(format!("met in job `{job}`"))
 }

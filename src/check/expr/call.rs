@@ -1,7 +1,7 @@
 //! Calls: built-ins, functions, operators of models, words, and declarations given their arguments.
 
-use super::super::Checker;
 use super::super::ty::{Thing, Ty, Whole};
+use super::super::{Checker, Inside};
 use super::arg_expr;
 use crate::diagnostics::Applicability;
 use crate::eval::builtin::FUNCTIONS;
@@ -31,10 +31,10 @@ impl<'p> Checker<'p, '_> {
                     }
                     return super::super::job::metric(text).unwrap_or(Ty::Unknown);
                 }
-                None if FUNCTIONS.contains(&text) && !(self.in_model && schema::is_operator(text)) => {
+                None if FUNCTIONS.contains(&text) && (self.inside != Inside::Model || !schema::is_operator(text)) => {
                     return self.builtin(text, args, span, want);
                 }
-                None if self.in_model && schema::is_operator(text) => {
+                None if self.inside == Inside::Model && schema::is_operator(text) => {
                     for arg in args {
                         self.infer(arg_expr(arg), Whole::Maybe);
                     }

@@ -7,7 +7,7 @@ pub(super) use operators::literal;
 
 use super::scope::{Local, Sort};
 use super::ty::{self, Thing, Ty, Whole};
-use super::{Checker, MAX_DEPTH, errors};
+use super::{Checker, Inside, MAX_DEPTH, errors};
 use crate::diagnostics::Diagnostic;
 use crate::eval::builtin::FUNCTIONS;
 use crate::eval::errors as said;
@@ -90,7 +90,7 @@ impl<'p> Checker<'p, '_> {
                 None => Ty::Word(kind.keyword().into()),
             },
             ExprKind::Param(_) => {
-                if self.in_model {
+                if self.inside == Inside::Model {
                     Ty::Tensor
                 } else {
                     Ty::Word("param".into())
@@ -267,7 +267,7 @@ impl<'p> Checker<'p, '_> {
             None if self.metric_meant(&name.text, name.span) => Ty::Unknown,
             None if schema::is_word(&name.text) => Ty::Word(name.text.clone()),
             None if FUNCTIONS.contains(&name.text.as_str()) || MORE_WORDS.contains(&name.text.as_str()) => Ty::Unknown,
-            None if self.in_model && schema::is_operator(&name.text) => Ty::Unknown,
+            None if self.inside == Inside::Model && schema::is_operator(&name.text) => Ty::Unknown,
             None if self.regions.contains(&name.text) || self.open > 0 => Ty::Unknown,
             None => self.unknown(name),
         }
@@ -275,7 +275,7 @@ impl<'p> Checker<'p, '_> {
 
     /// Other tools' word for a metric, in a claim: said with the metric.
     fn metric_meant(&mut self, word: &str, span: Span) -> bool {
-        if !self.in_claim || self.open > 0 {
+        if self.inside != Inside::Claim || self.open > 0 {
             return false;
         }
         let advice = words::advice(word, "", words::Place::Metric);
@@ -325,7 +325,7 @@ impl<'p> Checker<'p, '_> {
         let mut out: Vec<String> = self.scope.names().map(ToString::to_string).collect();
         out.extend(self.program.module(self.module).scope.keys().map(ToString::to_string));
         out.extend(FUNCTIONS.iter().map(ToString::to_string));
-        if self.in_model {
+        if self.inside == Inside::Model {
             out.extend(schema::OPERATORS.iter().map(ToString::to_string));
         }
         out.extend(self.program.prelude_names.iter().map(ToString::to_string));

@@ -1,7 +1,7 @@
 //! Operators: both sides must be of one unit, or of kinds that work together.
 
 use super::super::ty::{Ty, Whole, type_name};
-use super::super::{Checker, errors};
+use super::super::{Checker, Inside, errors};
 use crate::diagnostics::{Applicability, Diagnostic};
 use crate::eval::errors as said;
 use crate::source::Span;
@@ -87,7 +87,7 @@ impl<'p> Checker<'p, '_> {
                     Mod => Ty::Number { unit: u, whole: Whole::Yes },
                     Pow => self.power(&u, whole, (&v, b)),
                     Eq | Ne | Lt | Le | Gt | Ge | Divides => Ty::Bool,
-                    Contract if self.in_model => Ty::Tensor,
+                    Contract if self.inside == Inside::Model => Ty::Tensor,
                     Contract => self.error(said::operator_kinds(op, at, ("a number", a.span), ("a number", b.span))),
                     And | Or => {
                         let (l, r) = (Ty::Number { unit: u, whole: p }.noun(), Ty::Number { unit: v, whole: q }.noun());
