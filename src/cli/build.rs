@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Arguments {
     #[command(flatten)]
     inputs: Inputs,
-    /// The framework that runs the job: megatron, torchtitan, deepspeed, accelerate
+    /// The framework that runs the job: megatron, torchtitan, deepspeed, accelerate, torch
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
     /// What starts it: torchrun, slurm, jobset, trainjob, pytorchjob, leaderworkerset, ray, skypilot, mpirun

@@ -33,7 +33,7 @@ pub(super) fn open_edited(inputs: &Inputs, edited: &BTreeMap<PathBuf, String>) -
         && files.len() > 1
         && let Some(last) = files.last()
         && last.extension().is_none()
-        && !last.exists()
+        && !last.is_file()
     {
         job = Some(last.display().to_string());
         files.pop();

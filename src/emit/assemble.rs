@@ -173,6 +173,7 @@ fn cluster(c: &Compiled<'_>) -> ClusterInfo {
 fn training(c: &Compiled<'_>) -> TrainingInfo {
     let whole = |id| c.value(id) as u64;
     let formats = c.job.numerics.formats.iter().map(|(class, d)| ((*class).to_string(), d.name.clone()));
+    let no_copy = ("master".to_string(), "none".to_string());
     TrainingInfo {
         batch: whole(c.job.batch),
         sequence: whole(c.job.sequence),
@@ -180,7 +181,7 @@ fn training(c: &Compiled<'_>) -> TrainingInfo {
         microbatches: whole(c.job.microbatches),
         replicas: whole(c.job.replicas),
         steps: steps(c),
-        precision: formats.collect(),
+        precision: std::iter::once(no_copy).chain(formats).collect(),
         optimizer: c.job.numerics.optimizer.name.to_string(),
     }
 }

@@ -70,6 +70,7 @@ mod targets_launchers;
 mod targets_megatron;
 mod targets_output;
 mod targets_scripts;
+mod targets_torch;
 mod tidy;
 mod ui;
 mod values;

@@ -222,6 +222,18 @@ fn torchtitan_has_experts_on_consecutive_ranks() {
     }
 }
 
+/// Qwen3 30B-A3B on 16 devices as torchtitan lays it out.
+pub(crate) fn qwen_on_16() -> Plan {
+    let items = "mesh [fsdp = 8, tp = 2]
+  fold [fsdp, tp] as [efsdp = 2, ep = 8]
+  shard B over fsdp
+  shard [N, K, V] over tp else S
+  store [param, grad, state] over fsdp
+  in **.moe.experts { shard E over ep
+ store [param, grad, state] over efsdp }";
+    plan_of("Qwen3_30B_A3B", items, 2)
+}
+
 #[test]
 fn deepspeed_and_accelerate_have_no_key_for_experts() {
     let items = "mesh [dp = 64]

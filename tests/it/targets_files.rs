@@ -355,7 +355,13 @@ fn samples_for_the_frameworks_own_loaders() {
     store(&mut tensor, &["state"], &["dp"]);
     let mut zero3 = mesh(&[("dp", 16, Data)], 1, &[32]);
     store(&mut zero3, &["param", "grad", "state"], &["dp"]);
-    let samples = [("titan", titan()), ("hsdp", hsdp()), ("tensor", tensor), ("zero3", zero3)];
+    let samples = [
+        ("experts", crate::targets_experts::qwen_on_16()),
+        ("titan", titan()),
+        ("hsdp", hsdp()),
+        ("tensor", tensor),
+        ("zero3", zero3),
+    ];
     for target in ["torchtitan", "deepspeed", "accelerate"] {
         for (name, plan) in &samples {
             let Ok(program) = program(target, plan) else { continue };

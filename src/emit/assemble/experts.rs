@@ -23,8 +23,8 @@ pub(super) struct Rests {
 pub(super) fn rests(c: &Compiled<'_>, levels: &[String]) -> Rests {
     let of_experts = expert_params(&c.job.ops);
     let mut rests = Rests::default();
-    let all = 0..c.job.ops.params.len() as u32;
-    rests.stored = stored(c, all.filter(|p| !of_experts.contains(p)), &mut rests.unlike);
+    let (inside, others): (Vec<_>, Vec<_>) = (0..c.job.ops.params.len() as u32).partition(|p| of_experts.contains(p));
+    rests.stored = stored(c, &others, &mut rests.unlike);
     for store in c.job.layout.stores.iter().filter(|s| matches!(s.class, Class::Act | Class::Kv)) {
         let over = wide_names(c, &store.axes);
         if !over.is_empty() {
@@ -32,7 +32,7 @@ pub(super) fn rests(c: &Compiled<'_>, levels: &[String]) -> Rests {
         }
     }
     if !of_experts.is_empty() {
-        let stored = stored(c, of_experts.iter().copied(), &mut rests.unlike);
+        let stored = stored(c, &inside, &mut rests.unlike);
         rests.experts = Some(ExpertLayout { axes: axes(c, &of_experts, levels), stored });
     }
     rests
@@ -64,7 +64,7 @@ fn expert_params(ops: &OpGraph) -> BTreeSet<u32> {
 /// The axes of each class that is the same for all of `params`; the others become entries of `unlike`.
 fn stored(
     c: &Compiled<'_>,
-    params: impl Iterator<Item = u32> + Clone,
+    params: &[u32],
     unlike: &mut BTreeMap<&'static str, String>,
 ) -> BTreeMap<&'static str, Vec<String>> {
     let (ops, layout) = (&c.job.ops, &c.job.layout);
@@ -75,7 +75,7 @@ fn stored(
             let store = resting(ops, layout, value.region, class, &value.name);
             wide_names(c, store.map_or(&[], |s| &s.axes))
         };
-        let mut each = params.clone().map(|p| (p, axes(p)));
+        let mut each = params.iter().map(|p| (*p, axes(*p)));
         let Some((first, over)) = each.next() else { continue };
         if let Some((other, differs)) = each.find(|(_, a)| *a != over) {
             let path = |p: u32| &ops.params[p as usize].path;

@@ -30,7 +30,7 @@ fn script(job: &Job) -> String {
             let _ = writeln!(s, "#   {home:<13} folder of {file}; the present folder if unset");
         }
         Entry::Yours => s += "#   TRAIN_SCRIPT  your training script; train.py of the present folder if unset\n",
-        Entry::Module(_) => {}
+        Entry::Module(_) | Entry::Beside(_) => {}
     }
     s += "# Further arguments are passed on, after all others.\nset -euo pipefail\n";
     if !job.program.files.is_empty() {
@@ -43,7 +43,9 @@ fn script(job: &Job) -> String {
         }
         s += "# ---- End of what to edit ----------------------------------------------------------\n";
     }
-    s += "\n# What follows comes from the plan. To change it, change the layout and build again.\n";
+    if !job.program.derived.is_empty() {
+        s += "\n# What follows comes from the plan. To change it, change the layout and build again.\n";
+    }
     for section in &job.program.derived {
         array(&mut s, section);
     }
@@ -83,6 +85,7 @@ fn script(job: &Job) -> String {
     let _ = match job.program.entry {
         Entry::Script { home, file } => writeln!(s, "\"${{{home}:-.}}\"/{} \\", quote(file)),
         Entry::Module(module) => writeln!(s, "-m {} \\", quote(module)),
+        Entry::Beside(file) => writeln!(s, "\"$folder\"/{} \\", quote(file)),
         Entry::Yours => writeln!(s, "\"${{TRAIN_SCRIPT:-train.py}}\" \\"),
     };
     for section in job.program.derived.iter().chain(&job.program.editable) {

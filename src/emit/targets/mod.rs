@@ -10,8 +10,10 @@
 pub mod accelerate;
 pub mod deepspeed;
 pub mod megatron;
+mod python;
 mod reasons;
 mod sizes;
+pub mod torch;
 pub mod torchtitan;
 
 use super::Artifacts;
@@ -58,6 +60,7 @@ pub static TARGETS: &[Target] = &[
         version: accelerate::VERSION,
         program: accelerate::program,
     },
+    Target { name: torch::NAME, title: "PyTorch alone, one program", version: torch::VERSION, program: torch::program },
 ];
 
 /// The target of this name.
@@ -107,6 +110,8 @@ pub enum Entry {
     },
     /// A module of an installed package, which can import the files beside the scripts.
     Module(&'static str),
+    /// A program among the files beside the scripts.
+    Beside(&'static str),
     /// A training script of the user's own, named by `TRAIN_SCRIPT`.
     Yours,
 }
@@ -116,7 +121,7 @@ impl Entry {
     pub fn name(self) -> &'static str {
         match self {
             Self::Script { file, .. } => file,
-            Self::Module(module) => module,
+            Self::Module(name) | Self::Beside(name) => name,
             Self::Yours => "a training script of yours",
         }
     }

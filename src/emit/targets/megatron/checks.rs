@@ -57,7 +57,7 @@ pub(super) fn model(plan: &Plan, sizes: &Sizes, errors: &mut Reasons) {
     }
 }
 
-/// Refuses experts that Megatron's MoE layer would not train, or cannot be told of.
+/// Refuses experts that Megatron's `MoE` layer would not train, or cannot be told of.
 pub(super) fn experts(plan: &Plan, sizes: &Sizes, errors: &mut Reasons) {
     let Some((d, e)) = plan.model.decoder.as_ref().and_then(|d| Some((d, d.experts.as_ref()?))) else { return };
     if sizes.tp > 1 && !plan.layout.sequence_parallel {

@@ -5,6 +5,7 @@ use super::models::Model;
 use super::{Sizes, VERSION};
 use crate::emit::plan::Plan;
 use crate::emit::shell::comment;
+use crate::emit::targets::python;
 use crate::emit::targets::sizes::Data;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -78,7 +79,7 @@ pub(super) fn text(c: &Chosen) -> String {
     s += "\n    # What follows comes from the plan. To change it, change the layout and build again.\n";
     for (section, keys) in [("training", TRAINING), ("parallelism", PARALLELISM)] {
         for (key, value) in keys {
-            let _ = writeln!(s, "    config.{section}.{key} = {}", python(&value(c), 4));
+            let _ = writeln!(s, "    config.{section}.{key} = {}", python::literal(&value(c), 4));
         }
     }
     let policy = if c.recompute == Recompute::Full { "FullAC.Config()" } else { "None" };
@@ -87,24 +88,4 @@ pub(super) fn text(c: &Chosen) -> String {
     s += "    config.compile.enable_async_tensor_parallel = False\n";
     s += "    return config\n";
     s
-}
-
-/// A value as Python writes it; lists of lists one a line.
-fn python(value: &Value, indent: usize) -> String {
-    match value {
-        Value::Null => "None".into(),
-        Value::Bool(true) => "True".into(),
-        Value::Bool(false) => "False".into(),
-        Value::Array(items) if items.iter().any(Value::is_array) => {
-            let pad = " ".repeat(indent);
-            let row = |all: String, i| all + &pad + "    " + &python(i, indent + 4) + ",\n";
-            let rows = items.iter().fold(String::new(), row);
-            format!("[\n{rows}{pad}]")
-        }
-        Value::Array(items) => {
-            format!("[{}]", items.iter().map(|i| python(i, indent)).collect::<Vec<_>>().join(", "))
-        }
-        // Numbers and strings are written as in JSON.
-        Value::Number(_) | Value::String(_) | Value::Object(_) => value.to_string(),
-    }
 }
