@@ -40,7 +40,9 @@ limits! {
     MODEL_VALUES: usize = 65_536, "values of a model, equal iterations once";
     MODEL_VALUES_TRIED: usize = 4_194_304, "values of a model, every iteration of `repeat … as` counted";
     BLOCK_NESTING: usize = 64, "nesting of blocks in blocks";
-    SCHEDULE_OPS: usize = 4_194_304, "schedule operations for one number of ranks and microbatches";
+    SCHEDULE_OPS: usize = 8_388_608, "schedule operations for one number of ranks and microbatches";
+    MICROBATCHES: u32 = 2_097_152, "microbatches of a step without a pipeline";
+    DISTURBED_OPS: u64 = 4_294_967_296, "operations of all drawn steps of a disturbed job";
     SEARCH_POINTS: u64 = 100_000_000, "points of a search before pruning";
     SEARCH_SHAPES: usize = 1_024, "shapes of a search: combinations of choices that are not whole numbers";
     PARETO_POINTS: usize = 10_000, "points kept of a Pareto front";

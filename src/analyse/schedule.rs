@@ -41,6 +41,9 @@ impl Schedule {
 
 /// The schedule of a job without a pipeline: one rank, one chunk, forward and backward of each microbatch in turn.
 pub fn single(microbatches: u32) -> Option<Schedule> {
+    if microbatches > crate::limits::MICROBATCHES {
+        return None;
+    }
     let order = (0..i64::from(microbatches)).flat_map(|i| [ScheduleOp::forward(i, 0), ScheduleOp::backward(i, 0)]);
     let ranks = vec![order.collect()];
     let orders = Orders { ranks, hosts: vec![vec![0]], chunks: 1, microbatches, ..Orders::default() };
@@ -57,6 +60,9 @@ pub struct Use {
     /// Where the batch is given, and sequences of one microbatch on all ranks.
     pub batch: Option<(Span, i64)>,
 }
+
+/// Elements that an order may evaluate for each of its operations: the longest of the library takes 12.
+const ELEMENTS_PER_OP: u64 = 16;
 
 /// Runs the schedule of `item` for `p` ranks and `m` microbatches.
 pub fn evaluate<'p>(
@@ -82,6 +88,7 @@ pub fn run<'p>(
         eval.sink.error(errors::run_too_long(ops, pipeline::MAX_RUN_LENGTH, span));
         return None;
     }
+    eval.allow(ops * ELEMENTS_PER_OP);
     let env = environment(eval, instance, p, m, span)?;
     requires(eval, instance, &env, span, place)?;
     let endless = matches!(field(eval, instance, "flush", &env), Some(Value::Bool(Truth::Known(false))));

@@ -596,3 +596,8 @@ pub(super) fn block_dim(d: Diagnostic, name: &str, near: Option<&str>, known: &[
         None => d,
     }
 }
+
+/// An entry of `disturb` that is not what it may be.
+pub(super) fn disturbance(wanted: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::KindMismatch, format!("`disturb` takes {wanted} here"), span, "this is something else")
+}

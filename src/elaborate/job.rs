@@ -1,5 +1,6 @@
 //! A `train` job: everything it is made of, assembled from its fields.
 
+mod disturb;
 mod fields;
 mod lengths;
 mod machines;
@@ -19,6 +20,7 @@ use crate::layout::{Action, AxisId, Class, Layout, NameId, Pass, Recompute, Reco
 use crate::source::Span;
 use crate::syntax::ast::{self, Expr, ItemKind, Kind};
 use crate::units::{Base, Unit};
+pub use disturb::{Delayed, Disturbance};
 use fields::{Field, Fields, fields, is_default};
 use indexmap::IndexMap;
 use smol_str::SmolStr;
@@ -34,6 +36,8 @@ pub struct Settings {
     pub chosen: Vec<(Span, usize)>,
     /// Items added to the layout.
     pub items: Vec<AddedItem>,
+    /// Whether the command draws what `disturb` says; others price a calm step alone and refuse it.
+    pub disturbed: bool,
 }
 
 /// A layout item the compiler tries on its own.
@@ -189,6 +193,8 @@ pub enum ClaimKind {
 /// One elaborated job.
 #[derive(Debug)]
 pub struct Job<'p> {
+    /// What comes late.
+    pub disturb: Vec<Disturbance>,
     /// Its name.
     pub name: String,
     /// Its declaration.
@@ -301,13 +307,19 @@ impl<'p> Builder<'p, '_, '_> {
         objective: Option<Objective<'p>>,
     ) -> Option<Job<'p>> {
         let before = self.eval.sink.error_count();
-        for field in ["packing", "epochs", "minibatches", "attention_mask", "balance", "ema", "disturb"] {
+        for field in ["packing", "epochs", "minibatches", "attention_mask", "balance", "ema"] {
             if let Some(f) = self.values.get(field)
                 && !is_default(field, f.expr)
             {
                 let what = format!("`{field}` of a job");
                 self.eval.sink.error(errors::not_supported(&what, f.expr.span));
             }
+        }
+        let disturb = self.disturbances();
+        if let (Some(f), false) = (self.values.get("disturb"), self.settings.disturbed)
+            && disturb.as_ref().is_some_and(|d| !d.is_empty())
+        {
+            self.eval.sink.error(errors::not_supported("`disturb` outside `parc simulate`", f.expr.span));
         }
         let cluster = self.machines();
         let model = self.instance("model", Kind::Model);
@@ -432,6 +444,7 @@ impl<'p> Builder<'p, '_, '_> {
             duties,
             claims,
             objective,
+            disturb: disturb.unwrap_or_default(),
             choices: met,
             readings: choices.readings,
             places,

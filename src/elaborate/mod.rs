@@ -16,7 +16,10 @@ mod selected;
 
 pub use alone::alone;
 pub use cluster::{Cluster, Devices, Level, Site, Topology};
-pub use job::{AddedItem, Claim, ClaimKind, Duty, DutyKind, Job, Length, Objective, Parameter, Settings, elaborate};
+pub use job::{
+    AddedItem, Claim, ClaimKind, Delayed, Disturbance, Duty, DutyKind, Job, Length, Objective, Parameter, Settings,
+    elaborate,
+};
 pub use layout::{PipelineItem, Split, Strides};
 pub use model::library_model;
 pub use numerics::{Dtype, Numerics};

@@ -139,6 +139,11 @@ impl<'p, 's> Evaluator<'p, 's> {
         value
     }
 
+    /// Lets so many elements be evaluated at least: for what a limit of its own bounds.
+    pub fn allow(&mut self, elements: u64) {
+        self.fuel = self.fuel.max(elements);
+    }
+
     /// The value of `expr`; `wanted` says whether a whole number is expected.
     pub fn eval(&mut self, expr: &'p Expr, env: &Rc<Env<'p>>, wanted: &Wanted) -> Value<'p> {
         if self.fuel == 0 {

@@ -14,7 +14,7 @@ use super::schedule::{OpKind, Orders, ScheduleOp};
 use super::simulate::Durations;
 
 /// The most operations a run may have, over all ranks.
-pub const MAX_RUN_LENGTH: u64 = 4_194_304;
+pub const MAX_RUN_LENGTH: u64 = crate::limits::SCHEDULE_OPS as u64;
 
 /// Orders that passed [`check`]; operations of all ranks lie in one list, rank after rank.
 #[derive(Debug, Clone)]
@@ -103,6 +103,11 @@ impl Schedule {
     /// Indices of a rank's operations among all.
     pub(super) fn range(&self, rank: usize) -> std::ops::Range<usize> {
         self.starts[rank] as usize..self.starts[rank + 1] as usize
+    }
+
+    /// Rank of an operation.
+    pub(super) fn rank(&self, op: usize) -> u32 {
+        (self.starts.partition_point(|start| *start as usize <= op) - 1) as u32
     }
 
     /// All operations, by index.

@@ -21,5 +21,5 @@ pub use check::{MAX_RUN_LENGTH, Schedule, check};
 pub use error::{ScheduleError, Wait};
 pub use in_flight::{InFlight, Live, Weights, in_flight};
 pub use schedule::{OpKind, Orders, ScheduleOp};
-pub use simulate::{Durations, Messages, Path, Run, Slot, bubble, simulate, slots};
+pub use simulate::{Durations, Messages, Path, Run, Slot, bubble, makespan, simulate, slots};
 pub use staleness::{Staleness, staleness};

@@ -260,17 +260,17 @@ pub struct Slot {
     pub end: f64,
 }
 
-/// For each rank when its operations run, in order; two issued together run at the same time. Of a run without end, as
-/// many periods as it takes until it repeats itself.
-pub fn slots(schedule: &Schedule, durations: &Durations) -> Vec<Vec<Slot>> {
+/// For each rank, one after the other, when its operations run, in order; two issued together run at the same time. Of a
+/// run without end, as many periods as it takes until it repeats itself.
+pub fn slots<'a>(schedule: &'a Schedule, durations: &'a Durations) -> impl Iterator<Item = Vec<Slot>> + 'a {
     let times = timeline(schedule, durations);
-    let slot = |op: usize| {
+    let slot = move |op: usize| {
         let Times { start, made, end, .. } = times[op];
         let head = if schedule.is_joined(op) { op - 1 } else { op };
         let received: f64 = issued(schedule, head).map(|op| exposed_messages(schedule, durations, op).0).sum();
         Slot { op: schedule.ops()[op], start, work: start + received, made, end }
     };
-    (0..schedule.ranks()).map(|rank| schedule.range(rank).map(slot).collect()).collect()
+    (0..schedule.ranks()).map(move |rank| schedule.range(rank).map(&slot).collect())
 }
 
 /// Runs a schedule with the given durations. Of a run without end, one period: what it takes once the pipeline is full.
@@ -343,18 +343,40 @@ fn issued(schedule: &Schedule, head: usize) -> std::ops::Range<usize> {
     head..head + 1 + usize::from(schedule.is_joined(head + 1))
 }
 
+/// How long a run takes where things come late: `late` says for each operation of a rank, with the rank that sends its
+/// input, how many seconds later its message arrives and how many seconds longer it works.
+pub fn makespan(
+    schedule: &Schedule,
+    durations: &Durations,
+    late: &mut dyn FnMut(u32, Option<u32>, ScheduleOp) -> (f64, f64),
+) -> f64 {
+    let times = timed(schedule, durations, |op| {
+        late(schedule.rank(op), schedule.sender(op).map(|s| schedule.rank(s)), schedule.ops()[op])
+    });
+    last(schedule, &times).map_or(0.0, |op| times[op].end)
+}
+
 /// When each operation runs, by index.
 fn timeline(schedule: &Schedule, durations: &Durations) -> Vec<Times> {
+    timed(schedule, durations, |_| (0.0, 0.0))
+}
+
+/// When each operation runs, where messages arrive and work ends so much later.
+fn timed(schedule: &Schedule, durations: &Durations, mut late: impl FnMut(usize) -> (f64, f64)) -> Vec<Times> {
     let mut times = vec![Times::default(); schedule.ops().len()];
     for head in schedule.sequence().filter(|op| !schedule.is_joined(*op)) {
         let free = before(schedule, head).map_or(0.0, |before| times[before].end);
         let (mut start, mut by_message) = (free, 0);
+        let mut longer = 0.0;
         for op in issued(schedule, head) {
+            let (arrives, works) = late(op);
+            longer += works;
             let Some(sender) = schedule.sender(op) else { continue };
             let arrival = match durations.messages {
                 Messages::Overlapped => times[sender].made + durations.message(schedule.ops()[op], End::Enters),
                 Messages::Exposed => times[sender].made,
             };
+            let arrival = arrival + arrives;
             if arrival > start {
                 (start, by_message) = (arrival, op as u32 + 1);
             }
@@ -366,7 +388,7 @@ fn timeline(schedule: &Schedule, durations: &Durations) -> Vec<Times> {
         for op in issued(schedule, head) {
             made += durations.compute(schedule.ops()[op]);
         }
-        made -= saved(schedule, durations, head + 1);
+        made += longer - saved(schedule, durations, head + 1);
         for op in issued(schedule, head) {
             sent += exposed_messages(schedule, durations, op).1;
         }

@@ -175,7 +175,8 @@ fn operations_issued_together_hide_communication() {
     let run = simulate(&legal(&orders), &durations);
     assert_eq!((run.makespan, run.busy[0], run.path.saved), (13.0, 13.0, 3.0));
     assert_close(run.path.time(&durations), 13.0);
-    let slots = slots(&legal(&orders), &durations);
+    let legal = legal(&orders);
+    let slots: Vec<_> = slots(&legal, &durations).collect();
     for (slot, start) in slots[0][1..].iter().zip([3.0, 3.0, 8.0]) {
         assert_close(slot.start, start);
     }

@@ -4,6 +4,10 @@
 //! costs; what is exposed once a step, and the optimizer, follow each rank's last operation. Bytes are what the plan
 //! counts, moved along the run: what rests is always there, a forward adds what it saves, and what needs it last frees it.
 
+mod disturb;
+
+pub use disturb::{Disturbed, disturbed};
+
 use crate::analyse::Compiled;
 use crate::analyse::roots::StageValues;
 use crate::pipeline::{self, OpKind, ScheduleOp, Slot};
@@ -32,7 +36,7 @@ pub struct Timeline {
 /// What one rank of a pipeline rank does.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Stage {
-    /// Events by their begin.
+    /// Events by their begin; of a large run those of some stages only.
     pub events: Vec<Event>,
     /// Moments at which what it holds changes, and the bytes from then on.
     pub memory: Vec<(f64, f64)>,
@@ -79,13 +83,39 @@ pub enum What {
     Optimizer,
 }
 
+/// Operations of which the events are kept.
+const KEPT: usize = 2_000_000;
+/// Stages of which the events are kept at least.
+const FEWEST: usize = 32;
+
+/// At most `room` of `count` places: the first, the last, and others evenly between.
+pub fn evenly(count: usize, room: usize) -> Vec<usize> {
+    if count <= room {
+        return (0..count).collect();
+    }
+    let last = count - 1;
+    let mut places: Vec<usize> = (0..room).map(|i| if room > 1 { i * last / (room - 1) } else { 0 }).collect();
+    places.dedup();
+    places
+}
+
 /// The step of `c` in time.
 pub fn simulate(c: &Compiled<'_>) -> Timeline {
-    let slots = pipeline::slots(&c.facts.orders, &c.facts.durations);
+    // Of a large run the events of some stages are kept, and of all what they come to.
+    let ranks = c.facts.orders.ranks();
+    let most = (0..ranks).map(|s| c.facts.orders.order(s).len()).max().unwrap_or(0).max(1);
+    let kept = evenly(ranks, (KEPT / most).max(FEWEST));
     let values = |s: usize| c.roots.stage_values(&c.graph, &c.inputs, &c.facts.stages[s]);
     let step_time = c.value(c.roots.step_time);
-    let stages: Vec<Stage> = slots.iter().enumerate().map(|(s, slots)| stage(c, s, slots, &values(s))).collect();
-    let end = stages.iter().filter_map(|s| s.events.last()).map(|e| e.end).fold(0.0, f64::max);
+    let (mut stages, mut end) = (Vec::with_capacity(ranks), 0.0_f64);
+    for (s, slots) in pipeline::slots(&c.facts.orders, &c.facts.durations).enumerate() {
+        let mut stage = stage(c, s, &slots, &values(s));
+        end = stage.events.last().map_or(end, |e| e.end.max(end));
+        if kept.binary_search(&s).is_err() {
+            (stage.events, stage.memory) = (Vec::new(), Vec::new());
+        }
+        stages.push(stage);
+    }
     Timeline {
         job: c.job.name.clone(),
         schedule: c.schedule.name.clone(),

@@ -42,3 +42,37 @@ fn every_preset_of_dense_models_plans() {
         assert!(step(layout) > 0.0, "{layout}");
     }
 }
+
+/// Those of models with experts: Mixtral on 4 nodes.
+#[test]
+fn presets_of_experts_plan() {
+    for layout in
+        ["ExpertFSDP(ep = 8)", "ExpertFSDP(ep = 4, remat = full)", "Megatron(tp = 2, pp = 4, ep = 8, etp = 1)"]
+    {
+        let text = format!(
+            "edition 1
+train j {{ model = Mixtral_8x7B, cluster = DGX_H100(nodes = 4), layout = {layout}, batch = 256 seq, sequence = 4096 tok }}
+"
+        );
+        let plan = compile::clean(&text).report(&[]);
+        assert!(plan.time.step > 0.0 && plan.collectives.iter().any(|c| c.kind == "all-to-all"), "{layout}");
+    }
+}
+
+/// Each preset checks on the models it is for, whatever prices cannot read yet.
+#[test]
+fn every_preset_checks() {
+    for (layout, model) in [
+        ("DeepSeek()", "DeepSeek_V3"),
+        ("RoundPipe(chunks = 17)", "Llama3_8B"),
+        ("Streamed(window = 4)", "Llama3_8B"),
+        ("ZeROOffload()", "Llama3_8B"),
+        ("Serve(tp = 2)", "Llama3_8B"),
+    ] {
+        compile::clean(&format!(
+            "edition 1
+train j {{ model = {model}, cluster = DGX_H100(nodes = 128), layout = {layout}, batch = 8192 seq, sequence = 4096 tok }}
+"
+        ));
+    }
+}

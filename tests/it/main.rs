@@ -17,6 +17,7 @@ mod compile;
 mod constructs;
 mod cost;
 mod diff;
+mod disturb;
 mod docs;
 mod docs_pages;
 mod eval;

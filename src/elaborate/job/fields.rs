@@ -142,7 +142,6 @@ pub(super) fn is_default(field: &str, e: &Expr) -> bool {
         (ast::ExprKind::Path(p), "packing" | "balance" | "ema") => p.len() == 1 && p[0].text == "none",
         (ast::ExprKind::Path(p), "attention_mask") => p.len() == 1 && p[0].text == "causal",
         (ast::ExprKind::Number { value: ast::Number::Int(1), unit: None }, "epochs" | "minibatches") => true,
-        (ast::ExprKind::List(l), "disturb") => l.is_empty(),
         _ => false,
     }
 }

@@ -5,11 +5,11 @@ mod text;
 mod trace;
 
 pub use page::page;
-pub use text::text;
+pub use text::{disturbed, text};
 pub use trace::trace;
 
 use crate::pipeline::OpKind;
-use crate::simulate::{Timeline, What};
+use crate::simulate::{Timeline, What, evenly};
 
 /// Most events a page or a trace holds: what does not fit is left out by stage, evenly, and said.
 pub const EVENTS: usize = 400_000;
@@ -32,16 +32,11 @@ fn letter(what: What) -> char {
 /// The stages that are shown where all events would be more than `most`: first, last, and others evenly between.
 fn shown(timeline: &Timeline, most: usize) -> Vec<usize> {
     let largest = timeline.stages.iter().map(|s| s.events.len()).max().unwrap_or(0).max(1);
-    even(timeline.stages.len(), (most / largest).max(1))
+    rows(timeline, (most / largest).max(1))
 }
 
-/// At most `room` of `count` places: the first, the last, and others evenly between.
-fn even(count: usize, room: usize) -> Vec<usize> {
-    if count <= room {
-        return (0..count).collect();
-    }
-    let last = count - 1;
-    let mut places: Vec<usize> = (0..room).map(|i| if room > 1 { i * last / (room - 1) } else { 0 }).collect();
-    places.dedup();
-    places
+/// At most `room` of the stages whose events are kept.
+fn rows(timeline: &Timeline, room: usize) -> Vec<usize> {
+    let kept: Vec<usize> = (0..timeline.stages.len()).filter(|s| !timeline.stages[*s].events.is_empty()).collect();
+    evenly(kept.len(), room).into_iter().map(|i| kept[i]).collect()
 }

@@ -1,8 +1,8 @@
 //! The step on a terminal: one row for each stage, a letter for each stretch of time.
 
-use super::{even, letter};
+use super::{letter, rows};
 use crate::emit::report::numbers::{gib, seconds};
-use crate::simulate::{Event, Stage, Timeline};
+use crate::simulate::{Disturbed, Event, Stage, Timeline};
 use std::fmt::Write;
 
 /// Columns of the time.
@@ -23,7 +23,7 @@ pub fn text(timeline: &Timeline) -> String {
         let _ = writeln!(out, "the run has no end: it is shown until a step is as the one before");
     }
     let _ = writeln!(out, "{:<8}{:<width$}{end:>8}  busy      peak", "stage", "", width = COLUMNS - 8);
-    let rows = even(count, ROWS);
+    let rows = rows(timeline, ROWS);
     for s in &rows {
         let stage = &timeline.stages[*s];
         let peak = gib(stage.peak.bytes);
@@ -45,6 +45,18 @@ pub fn text(timeline: &Timeline) -> String {
     if let Some((s, stage)) = slowest.filter(|_| count > 1) {
         let _ = writeln!(out, "stage {s} works longest: {:.1}% of the pipeline's time", 100.0 * stage.busy);
     }
+    out
+}
+
+/// How long steps take where delays are drawn.
+pub fn disturbed(d: &Disturbed) -> String {
+    let mut out = format!("disturbed: {} steps drawn with seed {}\n ", d.samples, d.seed);
+    let shown = [("calm", d.calm), ("mean", d.mean)].into_iter();
+    let quantiles = [("p50", 0.5), ("p95", 0.95), ("p99", 0.99), ("max", 1.0)];
+    for (name, x) in shown.chain(quantiles.map(|(n, q)| (n, d.quantile(q)))) {
+        let _ = write!(out, " {name} {}", seconds(x));
+    }
+    out.push('\n');
     out
 }
 

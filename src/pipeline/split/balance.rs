@@ -149,7 +149,8 @@ impl Filling<'_> {
         (chunk == 0).then_some(counts)
     }
 
-    /// How many units of these weights still fit, of `left`. Rounding keeps sums monotone, so bisection finds it.
+    /// How many units of these weights still fit, of `left`. Rounding keeps sums monotone, so bisection finds it; a division
+    /// says where to begin.
     fn most(&self, chunk: usize, sum: Weights, weights: Weights, left: u32) -> u32 {
         let live = f64::from(self.room.in_flight.get(chunk).copied().unwrap_or(0));
         let fits = |units: u32| {
@@ -157,7 +158,17 @@ impl Filling<'_> {
             add(&mut sum, f64::from(units), weights);
             sum[0] <= self.bound && sum[1] + live * sum[2] <= self.room.limit
         };
-        let (mut low, mut high) = (0, left);
+        let (held, each) = (sum[1] + live * sum[2], weights[1] + live * weights[2]);
+        let guess = ((self.bound - sum[0]) / weights[0]).min((self.room.limit - held) / each);
+        // Weights of 0 divide to no number or beyond all: then all may fit.
+        let guess = if guess >= 0.0 { guess.min(f64::from(left)) as u32 } else { left };
+        let (mut low, mut high) = match (fits(guess), guess) {
+            (true, _) if guess == left || !fits(guess + 1) => return guess,
+            (true, _) => (guess + 1, left),
+            (false, 0) => return 0,
+            (false, _) if fits(guess - 1) => return guess - 1,
+            (false, _) => (0, guess - 1),
+        };
         while low < high {
             let middle = high - (high - low) / 2;
             if fits(middle) {
