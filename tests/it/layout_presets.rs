@@ -63,7 +63,7 @@ train j {{ model = Mixtral_8x7B, cluster = DGX_H100(nodes = 4), layout = {layout
 #[test]
 fn every_preset_checks() {
     for (layout, model) in [
-        ("DeepSeek()", "DeepSeek_V3"),
+        ("DeepSeek()", "DeepSeekV3"),
         ("RoundPipe(chunks = 17)", "Llama3_8B"),
         ("Streamed(window = 4)", "Llama3_8B"),
         ("ZeROOffload()", "Llama3_8B"),
