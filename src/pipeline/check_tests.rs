@@ -160,13 +160,13 @@ fn an_update_may_carry_any_microbatch() {
 
 #[test]
 fn absurd_sizes_are_errors_before_they_are_memory() {
-    for (chunks, microbatches) in [(u32::MAX, u32::MAX), (u32::MAX, 0), (1, u32::MAX), (2_097_153, 1)] {
+    for (chunks, microbatches) in [(u32::MAX, u32::MAX), (u32::MAX, 0), (1, u32::MAX), (4_194_305, 1)] {
         let operations = 2 * u64::from(chunks);
         let operations = operations.saturating_mul(u64::from(microbatches.max(1)));
         let orders = Orders { chunks, microbatches, ..Orders::default() };
-        assert_eq!(error(&orders), ScheduleError::TooLong { operations, limit: 4_194_304 });
+        assert_eq!(error(&orders), ScheduleError::TooLong { operations, limit: MAX_RUN_LENGTH });
     }
-    let longest = Orders { chunks: 2_097_152, microbatches: 1, ..Orders::default() };
+    let longest = Orders { chunks: 4_194_304, microbatches: 1, ..Orders::default() };
     assert_eq!(error(&longest), ScheduleError::Missing { op: f(0, 0) });
     assert!(check(&Orders { microbatches: u32::MAX, ..Orders::default() }).is_ok());
 }
