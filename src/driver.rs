@@ -7,6 +7,7 @@ use crate::diagnostics::{Diagnostic, Sink};
 use crate::elaborate::{self, Job, Settings, Split};
 use crate::eval::{Evaluator, errors::not_supported};
 use crate::expr;
+use crate::graph::ValueRole;
 use crate::hir::{DeclId, Program};
 use crate::limits;
 use crate::optimize::{self, Outcome};
@@ -40,7 +41,11 @@ pub fn check_job(program: &Program, sources: &Sources, id: DeclId, settings: &Se
 }
 
 fn checked(program: &Program, sources: &Sources, id: DeclId, settings: &Settings, sink: &mut Sink) -> bool {
-    let Some(legal) = legal(program, sources, id, settings, sink) else { return false };
+    let Some((job, mut graph)) = elaborated(program, id, settings, &[], sink) else { return false };
+    if !job.parts.is_empty() {
+        return parts(program, sources, &job, &mut graph, sink);
+    }
+    let Some(legal) = judged(program, sources, job, graph, sink) else { return false };
     // A balanced cut is found with costs; the others are wrong or right without.
     match legal.job.pipeline.as_ref().map(|p| &p.split) {
         Some(Split::Balanced(_)) | None => true,
@@ -255,6 +260,10 @@ pub fn shape<'p>(
 ) -> Option<Shape<'p>> {
     let mut graph = expr::Graph::new();
     let job = elaborate::elaborate(program, id, settings, &mut graph, sink)?;
+    if let Some(part) = job.parts.first() {
+        sink.error(not_supported(PLAN_OF_PARTS, part.span));
+        return None;
+    }
     let Placed { sharded, .. } = placed(program, &job, &mut graph, sink)?;
     if let (false, Some(span)) = (light, job.layout.open_recompute()) {
         sink.error(not_supported("choosing what to recompute among other open choices", span));
@@ -306,6 +315,27 @@ fn legal_with<'p>(
     chosen: &[u32],
     sink: &mut Sink,
 ) -> Option<Legal<'p>> {
+    let (job, mut graph) = elaborated(program, id, settings, chosen, sink)?;
+    if let Some(part) = job.parts.first() {
+        if parts(program, sources, &job, &mut graph, sink) {
+            sink.error(not_supported(PLAN_OF_PARTS, part.span));
+        }
+        return None;
+    }
+    judged(program, sources, job, graph, sink)
+}
+
+/// What cannot be done yet with a layout of parts.
+pub const PLAN_OF_PARTS: &str = "a plan of parts of a model";
+
+/// A job whose choices are settled, and the graph of its sizes.
+fn elaborated<'p>(
+    program: &'p Program,
+    id: DeclId,
+    settings: &Settings,
+    chosen: &[u32],
+    sink: &mut Sink,
+) -> Option<(Job<'p>, expr::Graph)> {
     let mut graph = expr::Graph::new();
     let mut job = elaborate::elaborate(program, id, settings, &mut graph, sink)?;
     job.layout.choose(chosen);
@@ -316,42 +346,90 @@ fn legal_with<'p>(
         }
         return None;
     }
+    Some((job, graph))
+}
+
+/// A job as far as its legality goes.
+fn judged<'p>(
+    program: &'p Program,
+    sources: &Sources,
+    job: Job<'p>,
+    mut graph: expr::Graph,
+    sink: &mut Sink,
+) -> Option<Legal<'p>> {
     if !legality::check_mesh(&job, &graph, sources, sink) {
         return None;
     }
     let Placed { sharded, passes, bytes } = placed(program, &job, &mut graph, sink)?;
-    let read = |id| graph.eval(&job.point, &[id])[0];
     let sound = legality::check_sharding(&job, &sharded, &graph, sources, sink);
-    let (p, m) = (job.pipeline.as_ref().map(|p| read(job.layout.axis(p.axis).size)), read(job.microbatches));
-    let schedule = match (&job.pipeline, u32::try_from(m as i64)) {
-        (_, Err(_)) => {
-            sink.error(too_many_microbatches(&job, m));
-            return None;
-        }
-        (None, Ok(m)) => match schedule::single(m) {
-            Some(s) => s,
-            None => {
-                sink.error(too_many_microbatches(&job, f64::from(m)));
-                return None;
-            }
-        },
-        (Some(item), Ok(m)) => {
-            let p = p.unwrap_or(1.0) as u32;
-            let axis = &job.layout.axis(item.axis).name;
-            let place = schedule::Use {
-                ranks: job.parameters.iter().find(|p| p.name == *axis).map(|p| p.span),
-                batch: job.places.get("batch").map(|at| (*at, (read(job.micro_batch) * read(job.replicas)) as i64)),
-            };
-            let mut eval = Evaluator::new(program, &mut graph, sink);
-            let schedule = schedule::evaluate(&mut eval, item, (p, m), &place)?;
-            schedule::warn_of_bubble(&mut eval, item, &schedule, p, m);
-            schedule
-        }
-    };
+    let schedule = scheduled(program, &job, &mut graph, sink)?;
     if !schedule::staleness_accepted(&job, &schedule, sink) {
         return None;
     }
     sound.then_some(Legal { job, sharded, passes, bytes, schedule, graph })
+}
+
+/// The schedule of a job's stages.
+fn scheduled<'p>(program: &'p Program, job: &Job<'p>, graph: &mut expr::Graph, sink: &mut Sink) -> Option<Schedule> {
+    let m = microbatches(job, graph, sink)?;
+    let Some(item) = &job.pipeline else {
+        let single = schedule::single(m);
+        if single.is_none() {
+            sink.error(too_many_microbatches(job, f64::from(m)));
+        }
+        return single;
+    };
+    let read = |id| graph.eval(&job.point, &[id])[0];
+    let p = read(job.layout.axis(item.axis).size) as u32;
+    let axis = &job.layout.axis(item.axis).name;
+    let place = schedule::Use {
+        ranks: job.parameters.iter().find(|p| p.name == *axis).map(|p| p.span),
+        batch: job.places.get("batch").map(|at| (*at, (read(job.micro_batch) * read(job.replicas)) as i64)),
+    };
+    let mut eval = Evaluator::new(program, graph, sink);
+    let schedule = schedule::evaluate(&mut eval, item, (p, m), &place)?;
+    schedule::warn_of_bubble(&mut eval, item, &schedule, p, m);
+    Some(schedule)
+}
+
+/// Microbatches of an update.
+fn microbatches(job: &Job<'_>, graph: &expr::Graph, sink: &mut Sink) -> Option<u32> {
+    let m = graph.eval(&job.point, &[job.microbatches])[0];
+    let found = u32::try_from(m as i64).ok();
+    if found.is_none() {
+        sink.error(too_many_microbatches(job, m));
+    }
+    found
+}
+
+/// Checks a job whose layout is of parts: each on its devices, and the schedule that joins their stages.
+fn parts<'p>(program: &'p Program, sources: &Sources, job: &Job<'p>, graph: &mut expr::Graph, sink: &mut Sink) -> bool {
+    if !legality::check_mesh(job, graph, sources, sink) {
+        return false;
+    }
+    let mut sound = true;
+    for part in &job.parts {
+        let mesh = legality::check_mesh(&part.job, graph, sources, sink);
+        let sharded = if mesh { ruled(program, &part.job, graph, sink) } else { None };
+        sound &= sharded.is_some_and(|(s, _)| legality::check_sharding(&part.job, &s, graph, sources, sink));
+    }
+    if !sound {
+        return false;
+    }
+    let joined: &[usize] = job.joined.as_ref().map_or(&[], |j| &j.parts);
+    for (_, part) in job.parts.iter().enumerate().filter(|(i, _)| !joined.contains(i)) {
+        sound &= scheduled(program, &part.job, graph, sink).is_some();
+    }
+    let (Some(item), Some(first)) = (&job.joined, joined.first()) else { return sound };
+    let Some(m) = microbatches(&job.parts[*first].job, graph, sink) else { return false };
+    let stages = |at: &usize| {
+        let part = &job.parts[*at].job;
+        part.layout.pipeline.map_or(1.0, |axis| graph.eval(&part.point, &[part.layout.axis(axis).size])[0])
+    };
+    let p = joined.iter().map(stages).sum::<f64>() as u32;
+    let mut eval = Evaluator::new(program, graph, sink);
+    let place = schedule::Use::default();
+    sound && schedule::run(&mut eval, &item.schedule, item.schedule_span, (p, m), &place).is_some()
 }
 
 /// A job partitioned, and what its runtime does done.
@@ -377,7 +455,11 @@ fn ruled<'p>(
 ) -> Option<(ShardedGraph, partition::Bytes)> {
     let before = sink.error_count();
     let bytes = element_bytes(program, job, graph, sink)?;
-    let sharded = partition::partition(&job.ops, &job.layout, &bytes, graph, sink);
+    // Gradients of what leaves a part come from where it is used.
+    let losses = job.ops.ops().map(|(_, op)| op.output).filter(|v| job.ops.value(*v).role == ValueRole::Loss);
+    let seeds = if job.leaving.is_empty() { Vec::new() } else { job.leaving.iter().copied().chain(losses).collect() };
+    let fixed = partition::Fixed { seeds, ..partition::Fixed::default() };
+    let sharded = partition::partition_with(&job.ops, &job.layout, &bytes, graph, sink, &fixed);
     (sink.error_count() == before).then_some((sharded, bytes))
 }
 

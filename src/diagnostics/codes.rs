@@ -94,6 +94,7 @@ codes! {
     AttentionMethod   "E0607" "attention-method"    Error "attention over a sharded sequence needs a method";
     AxisUnknown       "E0608" "unknown-axis"        Error "a mesh axis is not known";
     AxesNest          "E0609" "axes-nest"           Error "the two sides of a fold do not nest";
+    PartsWrong        "E0610" "parts-wrong"         Error "parts do not cover the model once, or share some devices";
     // E07 pipelines
     SplitUneven       "E0701" "split-uneven"        Error "layers do not split evenly over the stages";
     ScheduleWrong     "E0702" "schedule-wrong"      Error "a schedule is incomplete or repeats work";

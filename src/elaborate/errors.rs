@@ -1,5 +1,9 @@
 //! Wording of what goes wrong while a job is elaborated.
 
+mod devices;
+
+pub(super) use devices::{covered_twice, host_missing, mesh_and_parts, parts_overlap, uncovered};
+
 use crate::diagnostics::{Applicability, Code, Diagnostic, Edit, nearest};
 use crate::limits;
 use crate::source::Span;
@@ -446,13 +450,6 @@ pub(super) fn heads_ungrouped(
         (Some(k), Some(n)) => d.help(format!("`{keys}` must divide `{of}`: {n} / {k} = {:.2}", n as f64 / k as f64)),
         _ => d.help(format!("write `{keys} = … for {of}`")),
     }
-}
-
-/// Something rests or runs on a host, and the cluster has none.
-pub(super) fn host_missing(cluster: &str, span: Span) -> Diagnostic {
-    Diagnostic::new(Code::FieldMissing, format!("no level of `{cluster}` has a host"), span, "needs one")
-        .note("a host says how much memory a node has, how fast its processors are and what links lead to its devices")
-        .help("write `host = Xeon_2TB`, or a host of your own, in the block of the level that is a node")
 }
 
 pub(super) fn unknown_tensor(name: &Name, known: &[String]) -> Diagnostic {

@@ -4,8 +4,12 @@ mod disturb;
 mod fields;
 mod lengths;
 mod machines;
+mod parts;
 pub(super) mod paths;
+mod placed;
 mod values;
+
+pub use parts::Part;
 
 use super::cluster::Cluster;
 use super::errors;
@@ -13,16 +17,17 @@ use super::layout::{self, PipelineItem};
 use super::model;
 use super::numerics::Numerics;
 use crate::eval::{Choice, Demand, Domain, Env, Evaluator, Inside, Instance, Value, Wanted};
-use crate::expr::{self, Node};
-use crate::graph::{DataDim, OpGraph, ValueRole, language_name};
+use crate::expr;
+use crate::graph::{DataDim, OpGraph, ValueId, language_name};
 use crate::hir::{DeclId, Program};
-use crate::layout::{Action, AxisId, Class, Layout, NameId, Pass, Recompute, RecomputeWhat, Scope, Store};
+use crate::layout::{AxisId, Class, Layout, NameId, Pass, Recompute, RecomputeWhat, Scope, Store};
 use crate::source::Span;
 use crate::syntax::ast::{self, Expr, ItemKind, Kind};
 use crate::units::{Base, Unit};
 pub use disturb::{Delayed, Disturbance};
 use fields::{Field, Fields, fields, is_default};
 use indexmap::IndexMap;
+use placed::{Counts, Placed, sharding_axes};
 use smol_str::SmolStr;
 use std::rc::Rc;
 
@@ -249,6 +254,12 @@ pub struct Job<'p> {
     pub places: IndexMap<String, Span>,
     /// The job's name in its declaration.
     pub span: Span,
+    /// Its pieces, where the layout gives them devices of their own; then they have the meshes, the job has none.
+    pub parts: Vec<Part<'p>>,
+    /// One pipeline over stages of several parts.
+    pub joined: Option<layout::Joined<'p>>,
+    /// Of a part: what others use of its values.
+    pub leaving: Vec<ValueId>,
 }
 
 impl<'p> Job<'p> {
@@ -365,42 +376,33 @@ impl<'p> Builder<'p, '_, '_> {
             pipeline.schedule = schedule;
         }
         add_items(&mut evaluated.layout, &self.settings.items, &batch_axes, model_span);
-        let replicas: Vec<_> = batch_axes.iter().map(|a| evaluated.layout.axis(*a).size).collect();
+        let counts = Counts { batch, micro_batch, all: None, sequence: lengths.sequence, named: lengths.named };
         if let Some((name, field)) = derived {
-            self.batch_of(name, &field, micro_batch, &replicas);
+            let axes = match evaluated.parts.first() {
+                Some(_) => Vec::new(),
+                None => batch_axes.iter().map(|a| evaluated.layout.axis(*a).size).collect(),
+            };
+            self.batch_of(name, &field, micro_batch, &axes);
             return None;
         }
-        let graph = &mut *self.eval.graph;
-        let replicas = graph.product(replicas);
-        let microbatch_all = graph.mul(micro_batch, replicas);
-        let rest = graph.put(Node::Mod(batch, microbatch_all));
-        let zero = graph.int(0);
-        let cond = graph.eq(rest, zero);
-        let microbatches = graph.put(Node::ExactDiv(batch, microbatch_all));
-        let batch_span = self.values.get("batch").map_or(self.name.span, |f| f.span);
-        duties.push(Duty { cond, kind: DutyKind::Batch, span: batch_span });
-
-        let sequence = lengths.sequence;
-        let (named, rest) = (lengths.named, None);
-        let extents = model::Extents { batch: microbatch_all, sequence: Some(sequence), named, rest };
-        let pads = evaluated.layout.pads.clone();
-        let ops = model::elaborate(&mut self.eval, &model, model_span, &extents, &pads)?;
-        if !ops.values.iter().any(|v| v.role == ValueRole::Loss) {
-            self.eval.sink.error(errors::loss_missing(&model.decl.name, model_span));
-            return None;
-        }
-        let grouped = ops.dims.iter().filter(|d| d.groups.is_some()).map(|d| (d.name.clone(), d.extent));
-        let grouped: Vec<_> = grouped.collect();
-        for (cond, span) in layout::copies(&mut evaluated.layout, &grouped, &mut self.eval) {
-            duties.push(Duty { cond, kind: DutyKind::Copies, span });
-        }
-        // An axis that copies cut has other fine axes now.
-        let batch_axes = batch_name.map(|n| sharding_axes(&evaluated.layout, &n)).unwrap_or_default();
-        if let (Some(item), Some(axis)) = (&mut evaluated.pipeline, evaluated.layout.pipeline) {
-            item.axis = axis;
-        }
-        self.check_selectors(&evaluated.scopes, &ops);
-        self.check_named(&evaluated.named, &ops);
+        let (parts, joined) = (std::mem::take(&mut evaluated.parts), evaluated.joined.take());
+        let named_model = (&*model, model_span);
+        let (ops, placed, pieces) = if parts.is_empty() {
+            let borders = evaluated.scopes.iter().flat_map(|(s, _)| s.nested.iter().flatten());
+            let borders: Vec<_> = borders.flat_map(crate::layout::Selector::borders).collect();
+            let mut placed = self.placed(&mut evaluated, named_model, &counts, &borders, &mut duties)?;
+            self.check_selectors(&evaluated.scopes, &placed.ops);
+            self.check_named(&evaluated.named, &placed.ops);
+            (std::mem::take(&mut placed.ops), placed, Vec::new())
+        } else {
+            for part in &parts {
+                super::numerics::computable(&mut self.eval, &precision.0, &part.cluster.device, precision.1)?;
+            }
+            let (whole, pieces) = self.place_parts(parts, joined.as_ref(), named_model, &counts)?;
+            let first = pieces.first()?.placed();
+            let placed = Placed { ops: OpGraph::default(), batch_axes: Vec::new(), ..*first };
+            (whole, placed, pieces)
+        };
         for c in std::mem::take(&mut self.eval.conditions) {
             let kind = match c.what {
                 Demand::Division(a, b) => DutyKind::Division { a, b },
@@ -420,7 +422,7 @@ impl<'p> Builder<'p, '_, '_> {
         let mut met = choices.met;
         met.sort_by_key(|c| (c.span.file, c.span.start));
         let places = self.values.iter().map(|(n, f)| (n.to_string(), f.expr.span)).collect();
-        Some(Job {
+        let mut job = Job {
             name: self.name.text.to_string(),
             id,
             cluster,
@@ -432,13 +434,13 @@ impl<'p> Builder<'p, '_, '_> {
             numerics,
             cost,
             batch,
-            sequence,
+            sequence: counts.sequence,
             micro_batch,
-            replicas,
-            microbatches,
+            replicas: placed.replicas,
+            microbatches: placed.microbatches,
             length,
             passes,
-            batch_axes,
+            batch_axes: placed.batch_axes,
             parameters,
             point: choices.point,
             duties,
@@ -449,7 +451,12 @@ impl<'p> Builder<'p, '_, '_> {
             readings: choices.readings,
             places,
             span: self.name.span,
-        })
+            parts: Vec::new(),
+            joined,
+            leaving: Vec::new(),
+        };
+        job.parts = pieces.into_iter().map(|piece| piece.job(&job)).collect();
+        Some(job)
     }
 
     /// Says which batch a number of microbatches means.
@@ -530,24 +537,6 @@ pub(super) fn divisors(n: i64) -> Vec<i64> {
     let small: Vec<i64> = (1..=n.isqrt()).filter(|d| n % d == 0).collect();
     let large: Vec<i64> = small.iter().rev().map(|d| n / d).filter(|d| n / d != *d).collect();
     small.into_iter().chain(large).collect()
-}
-
-/// The axes whose first rule at the top of the layout gives them to `dim`.
-fn sharding_axes(layout: &Layout, dim: &str) -> Vec<AxisId> {
-    let takes = |axis: &NameId| {
-        let first = layout.rules.iter().filter(|r| r.scope.is_everywhere()).find(|r| {
-            r.axes.contains(axis)
-                && match &r.action {
-                    Action::Shard { dims, classes, .. } => {
-                        classes.contains(&Class::Act) && dims.iter().any(|d| d == dim)
-                    }
-                    Action::Replicate { .. } => true,
-                }
-        });
-        first.is_some_and(|r| matches!(r.action, Action::Shard { .. }))
-    };
-    let names: Vec<_> = (0..layout.named.len() as u16).map(NameId).filter(takes).collect();
-    layout.fine(&names)
 }
 
 /// Adds the items that are being tried.

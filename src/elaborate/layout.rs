@@ -3,6 +3,7 @@
 mod fold;
 mod items;
 mod mesh;
+mod parts;
 
 pub(super) use fold::copies;
 
@@ -65,6 +66,37 @@ pub(super) struct Evaluated<'p> {
     pub(super) scopes: Vec<(Scope, Span)>,
     /// Values and kinds of operations that items name.
     pub(super) named: Vec<Named>,
+    /// Pieces of the model with layouts of their own; then the rest is empty, but for requirements.
+    pub(super) parts: Vec<Part<'p>>,
+    /// One pipeline over stages of several parts.
+    pub(super) joined: Option<Joined<'p>>,
+}
+
+/// A `part` item.
+#[derive(Debug)]
+pub(super) struct Part<'p> {
+    pub(super) name: &'p ast::Name,
+    /// Its devices as they are written.
+    pub(super) on: &'p Expr,
+    pub(super) span: Span,
+    /// What it covers, each with its place.
+    pub(super) selectors: Vec<(Selector, Span)>,
+    pub(super) cluster: Cluster<'p>,
+    /// Sequences of its own microbatch, where it has one.
+    pub(super) micro_batch: Option<expr::Id>,
+    pub(super) evaluated: Evaluated<'p>,
+    pub(super) duties: Vec<Duty>,
+}
+
+/// `pipeline over [a.pp, b.pp]`.
+#[derive(Clone, Debug)]
+pub struct Joined<'p> {
+    /// The parts, by position, in the order of their stages.
+    pub parts: Vec<usize>,
+    /// The schedule of all stages.
+    pub schedule: Rc<Instance<'p>>,
+    /// The `schedule` field, or the item.
+    pub schedule_span: Span,
 }
 
 /// Something a layout names that the model has to have.
@@ -131,15 +163,7 @@ pub(super) fn evaluate<'p>(
 ) -> Option<Evaluated<'p>> {
     let decl = instance.decl;
     let Body::Block(block) = &decl.body else { return None };
-    let mut env = Env::inside(&Env::top(instance.id.module));
-    env.bind("devices", Value::int(i128::from(cluster.devices)));
-    // Of several kinds none is the device; the job reports who asks for it.
-    if let [(device, _)] = &cluster.kinds[..] {
-        env.bind("device", Value::Record(Rc::clone(device)));
-    }
-    if let Some((host, _)) = cluster.host() {
-        env.bind("host", Value::Record(Rc::clone(host)));
-    }
+    let mut env = on_devices(&Env::top(instance.id.module), cluster);
     let library = eval.program.module(instance.id.module).std;
     let mut b = Builder {
         eval,
@@ -175,18 +199,44 @@ pub(super) fn evaluate<'p>(
         flatten(&base, &with, &mut decide)
     };
     let items = b.bind_lets(items);
-    b.mesh(&items, &decl.name)?;
-    let items: Vec<_> = items.into_iter().map(|flat| Flat { env: b.with_axes(&flat.env), ..flat }).collect();
-    let mut requires = Vec::new();
-    let pipeline = b.items(&items, cluster, &mut requires)?;
-    b.check_places(cluster);
-    if !b.check_pipeline_axis() {
-        return None;
+    if items.iter().any(|f| matches!(f.item.kind, ItemKind::Part { .. })) {
+        return b.parts(&items, cluster, &decl.name);
     }
-    let (layout, mut scopes, named) = (b.layout, b.scopes, b.named);
-    let regions = b.overlap_regions.into_iter();
-    scopes.extend(regions.map(|(selector, span)| (Scope { nested: vec![vec![selector]] }, span)));
-    Some(Evaluated { layout, pipeline, requires, name: decl.name.text.to_string(), scopes, named })
+    b.one_mesh(&items, cluster, &decl.name)
+}
+
+/// A scope inside `env` that knows the devices in use.
+fn on_devices<'p>(env: &Rc<Env<'p>>, cluster: &Cluster<'p>) -> Env<'p> {
+    let mut env = Env::inside(env);
+    env.bind("devices", Value::int(i128::from(cluster.devices)));
+    // Of several kinds none is the device; the job reports who asks for it.
+    if let [(device, _)] = &cluster.kinds[..] {
+        env.bind("device", Value::Record(Rc::clone(device)));
+    }
+    if let Some((host, _)) = cluster.host() {
+        env.bind("host", Value::Record(Rc::clone(host)));
+    }
+    env
+}
+
+impl<'p> Builder<'p, '_, '_, '_> {
+    /// Evaluates the items of one mesh.
+    fn one_mesh(&mut self, items: &[Flat<'p>], cluster: &Cluster<'p>, name: &ast::Name) -> Option<Evaluated<'p>> {
+        self.mesh(items, name)?;
+        let items: Vec<_> = items.iter().map(|f| Flat { env: self.with_axes(&f.env), ..f.clone() }).collect();
+        let mut requires = Vec::new();
+        let pipeline = self.items(&items, cluster, &mut requires)?;
+        self.check_places(cluster);
+        if !self.check_pipeline_axis() {
+            return None;
+        }
+        let (layout, mut scopes, named) =
+            (std::mem::take(&mut self.layout), std::mem::take(&mut self.scopes), std::mem::take(&mut self.named));
+        let regions = std::mem::take(&mut self.overlap_regions).into_iter();
+        scopes.extend(regions.map(|(selector, span)| (Scope { nested: vec![vec![selector]] }, span)));
+        let (name, parts, joined) = (name.text.to_string(), Vec::new(), None);
+        Some(Evaluated { layout, pipeline, requires, name, scopes, named, parts, joined })
+    }
 }
 
 impl<'p> Builder<'p, '_, '_, '_> {
@@ -423,7 +473,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
         for selectors in &flat.scopes {
             let mut list = Vec::new();
             for s in *selectors {
-                list.push(selector(self.eval, s)?);
+                list.push(selector(self.eval, s, &flat.env)?);
             }
             nested.push(list);
         }
@@ -478,20 +528,49 @@ fn nearest(list: &[i64], v: i128) -> Vec<i64> {
 }
 
 /// A selector as the layout holds it.
-pub(super) fn selector(eval: &mut Evaluator<'_, '_>, s: &ast::Selector) -> Option<Selector> {
+pub(super) fn selector<'p>(eval: &mut Evaluator<'p, '_>, s: &'p ast::Selector, env: &Rc<Env<'p>>) -> Option<Selector> {
     let mut parts = Vec::new();
     for p in &s.parts {
         match p {
-            ast::SelectorPart::Name(name, None) => parts.push(SelectorPart::Name(name.text.to_string())),
+            ast::SelectorPart::Name(name, index) => {
+                parts.push(SelectorPart::Name(name.text.to_string()));
+                if let Some(index) = index {
+                    parts.push(iterations(eval, index, env)?);
+                }
+            }
             ast::SelectorPart::One => parts.push(SelectorPart::One),
             ast::SelectorPart::Any => parts.push(SelectorPart::Any),
-            ast::SelectorPart::Name(name, Some(_)) => {
-                eval.sink.error(errors::not_supported("selecting single iterations", name.span));
-                return None;
-            }
         }
     }
     Some(Selector { parts })
+}
+
+/// `[3]`, `[0..cut]`, `[cut..]`: which iterations, at the layout's point.
+fn iterations<'p>(eval: &mut Evaluator<'p, '_>, index: &'p ast::Index, env: &Rc<Env<'p>>) -> Option<SelectorPart> {
+    let mut number = |e: &'p Expr| -> Option<u32> {
+        let value = eval.eval(e, env, &Wanted::Int);
+        let value = eval.known(value);
+        match value.as_int().map(u32::try_from) {
+            Some(Ok(n)) => Some(n),
+            _ => {
+                if !matches!(value, Value::Error(_)) {
+                    let noun = value.noun();
+                    eval.sink.error(errors::wrong_value("an index", "the number of an iteration", &noun, e.span));
+                }
+                None
+            }
+        }
+    };
+    match index {
+        ast::Index::From(e) => Some(SelectorPart::Iterations { from: number(e)?, to: None }),
+        ast::Index::Expr(e) => match &e.kind {
+            ExprKind::Range(from, to) => Some(SelectorPart::Iterations { from: number(from)?, to: Some(number(to)?) }),
+            _ => {
+                let from = number(e)?;
+                Some(SelectorPart::Iterations { from, to: Some(from.saturating_add(1)) })
+            }
+        },
+    }
 }
 
 /// The fine axes that may split `dim`, in mesh order: of the rules that name it, and of attention that trades heads.

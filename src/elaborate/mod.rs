@@ -17,10 +17,10 @@ mod selected;
 pub use alone::alone;
 pub use cluster::{Cluster, Devices, Level, Site, Topology};
 pub use job::{
-    AddedItem, Claim, ClaimKind, Delayed, Disturbance, Duty, DutyKind, Job, Length, Objective, Parameter, Settings,
-    elaborate,
+    AddedItem, Claim, ClaimKind, Delayed, Disturbance, Duty, DutyKind, Job, Length, Objective, Parameter, Part,
+    Settings, elaborate,
 };
-pub use layout::{PipelineItem, Split, Strides};
+pub use layout::{Joined, PipelineItem, Split, Strides};
 pub use model::library_model;
 pub use numerics::{Dtype, Numerics};
 pub use selected::selectors;

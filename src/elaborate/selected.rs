@@ -12,7 +12,7 @@ use crate::expr;
 use crate::graph::OpGraph;
 use crate::hir::{DeclId, Program};
 use crate::layout::Scope;
-use crate::syntax::ast::{Block, Body, ItemKind};
+use crate::syntax::ast::{Block, Body, ItemKind, Selector, SelectorPart};
 use std::rc::Rc;
 
 /// Reports the selectors in the layout of job `id` that match nothing in its model.
@@ -64,10 +64,20 @@ fn field<'p>(eval: &mut Evaluator<'p, '_>, job: &Instance<'p>, name: &str) -> Op
 }
 
 /// What to say of the `in` items of `block`; those of an `if` may hold for other models.
-fn missed(eval: &mut Evaluator<'_, '_>, block: &Block, outer: &Scope, ops: &OpGraph, found: &mut Vec<Diagnostic>) {
+fn missed<'p>(
+    eval: &mut Evaluator<'p, '_>,
+    block: &'p Block,
+    outer: &Scope,
+    ops: &OpGraph,
+    found: &mut Vec<Diagnostic>,
+) {
     for item in &block.items {
         let ItemKind::In { selectors, block } = &item.kind else { continue };
-        let all: Option<Vec<_>> = selectors.iter().map(|s| selector(eval, s)).collect();
+        let env = Env::top(crate::hir::ModuleId(0));
+        // Which iterations there are is known once the layout is evaluated.
+        let indexed = |s: &Selector| s.parts.iter().any(|p| matches!(p, SelectorPart::Name(_, Some(_))));
+        let all: Option<Vec<_>> =
+            selectors.iter().map(|s| if indexed(s) { None } else { selector(eval, s, &env) }).collect();
         let Some(all) = all else { continue };
         let within = |list| Scope { nested: outer.nested.iter().cloned().chain([list]).collect() };
         let mut here = Vec::new();

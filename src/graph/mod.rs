@@ -4,6 +4,7 @@
 
 mod count;
 mod law;
+mod piece;
 mod print;
 mod verify;
 

@@ -44,6 +44,13 @@ pub enum SelectorPart {
     One,
     /// Any number of parts.
     Any,
+    /// These iterations of the repeat before it.
+    Iterations {
+        /// The first.
+        from: u32,
+        /// One past the last; to the end where there is none.
+        to: Option<u32>,
+    },
 }
 
 impl Selector {
@@ -98,12 +105,31 @@ impl Selector {
 
     /// As a user writes it.
     pub fn text(&self) -> String {
-        let part = |p: &SelectorPart| match p {
-            SelectorPart::Name(n) => n.clone(),
-            SelectorPart::One => "*".into(),
-            SelectorPart::Any => "**".into(),
-        };
-        self.parts.iter().map(part).collect::<Vec<_>>().join(".")
+        let mut out = String::new();
+        for (i, part) in self.parts.iter().enumerate() {
+            let index = matches!(part, SelectorPart::Iterations { .. });
+            out.push_str(if i == 0 || index { "" } else { "." });
+            out.push_str(&match part {
+                SelectorPart::Name(n) => n.clone(),
+                SelectorPart::One => "*".into(),
+                SelectorPart::Any => "**".into(),
+                SelectorPart::Iterations { from, to: Some(to) } if *to == from + 1 => format!("[{from}]"),
+                SelectorPart::Iterations { from, to: Some(to) } => format!("[{from}..{to}]"),
+                SelectorPart::Iterations { from, to: None } => format!("[{from}..]"),
+            });
+        }
+        out
+    }
+
+    /// The iterations at which it begins or ends, by the repeat's name.
+    pub fn borders(&self) -> Vec<(String, u32)> {
+        let mut out = Vec::new();
+        for pair in self.parts.windows(2) {
+            if let [SelectorPart::Name(name), SelectorPart::Iterations { from, to }] = pair {
+                out.extend([Some(*from), *to].into_iter().flatten().map(|at| (name.clone(), at)));
+            }
+        }
+        out
     }
 }
 
@@ -121,7 +147,10 @@ fn matches(parts: &[SelectorPart], path: &[PathPart]) -> bool {
             let fits = match (part, head) {
                 (SelectorPart::Name(a), PathPart::Name(b)) => a == b,
                 (SelectorPart::One, _) => true,
-                (SelectorPart::Name(_) | SelectorPart::Any, _) => false,
+                (SelectorPart::Iterations { from, to }, PathPart::Iterations { first, count, of }) => {
+                    from <= first && first + count <= to.unwrap_or(*of)
+                }
+                (SelectorPart::Name(_) | SelectorPart::Any | SelectorPart::Iterations { .. }, _) => false,
             };
             fits && matches(rest, tail)
         }),

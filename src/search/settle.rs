@@ -4,6 +4,7 @@ use super::{Answer, Space, Task, conflict, errors, search};
 use crate::diagnostics::{Code, Diagnostic, Severity, Sink};
 use crate::driver;
 use crate::elaborate::Settings;
+use crate::eval::errors::not_supported;
 use crate::hir::{Binding, DeclId, Entry, Program};
 use crate::source::{Sources, Span};
 use crate::syntax::ast::{Body, ExprKind, ItemKind, Kind};
@@ -27,6 +28,10 @@ pub fn settle(task: Task<'_>, sink: &mut Sink, progress: &(dyn Fn(u64) + Sync)) 
     let space = Space::new(task.program, task.job, task.settings, sink)?;
     if space.open.is_empty() {
         return Some(Open { settings: task.settings.clone(), found: None });
+    }
+    if let Some(span) = space.parts {
+        sink.error(not_supported(driver::PLAN_OF_PARTS, span));
+        return None;
     }
     if !space.has_objective {
         let (end, indent) = end_of_job(task.program, task.sources, task);
@@ -62,13 +67,22 @@ pub fn legal_point(task: Task<'_>, sink: &mut Sink) -> bool {
 
 /// Whether all that is wrong is that fields of the job itself are not supported yet.
 fn later(task: Task<'_>, said: &[Diagnostic]) -> bool {
-    let Entry::Decl(decl) = task.program.entry(task.job) else { return false };
-    let own = |span: Span| match &decl.body {
-        Body::Block(b) => {
-            b.items.iter().any(|i| i.span.file == span.file && i.span.start <= span.start && span.end <= i.span.end)
-        }
-        Body::Expr(e) => e.span.file == span.file && e.span.start <= span.start && span.end <= e.span.end,
-        Body::None => false,
+    let inside =
+        |outer: Span, span: Span| outer.file == span.file && outer.start <= span.start && span.end <= outer.end;
+    // A job may be copied from another of the command's files.
+    let jobs = task.program.jobs().into_iter().chain([task.job]);
+    let jobs: Vec<&Body> = jobs
+        .filter_map(|id| match task.program.entry(id) {
+            Entry::Decl(decl) => Some(&decl.body),
+            Entry::Let(_) => None,
+        })
+        .collect();
+    let own = |span: Span| {
+        jobs.iter().any(|body| match body {
+            Body::Block(b) => b.items.iter().any(|i| inside(i.span, span)),
+            Body::Expr(e) => inside(e.span, span),
+            Body::None => false,
+        })
     };
     let mut errors = said.iter().filter(|d| d.code.info().severity == Severity::Error).peekable();
     errors.peek().is_some() && errors.all(|d| d.code == Code::NotSupported && own(d.primary.span))
@@ -83,6 +97,9 @@ fn checked(task: Task<'_>, sink: &mut Sink) -> bool {
     let Some(space) = Space::new(task.program, task.job, task.settings, sink) else { return false };
     if space.open.is_empty() {
         return driver::check_job(task.program, task.sources, task.job, task.settings, sink);
+    }
+    if space.parts.is_some() {
+        return first_legal(task, &space, sink);
     }
     let whole = space.points <= CHECKED;
     let first = Task { light: true, top: TRIED, threads: 1, limit: CHECKED, ..task };
@@ -108,6 +125,27 @@ fn checked(task: Task<'_>, sink: &mut Sink) -> bool {
             false
         }
         _ => true,
+    }
+}
+
+/// Looks for a legal point among the first, one after another.
+fn first_legal(task: Task<'_>, space: &Space, sink: &mut Sink) -> bool {
+    let mut failed: Option<Sink> = None;
+    for n in 0..space.points.min(TRIED as u64) {
+        let Some((region, n)) = space.locate(n) else { continue };
+        let mut own = Sink::new();
+        if driver::check_job(task.program, task.sources, task.job, &region.settle(task.settings, n), &mut own) {
+            sink.take(own.finish());
+            return true;
+        }
+        failed.get_or_insert(own);
+    }
+    match failed {
+        Some(own) if space.points <= TRIED as u64 => {
+            sink.take(own.finish());
+            false
+        }
+        Some(_) | None => true,
     }
 }
 

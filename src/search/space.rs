@@ -142,12 +142,14 @@ pub struct Space {
     pub has_objective: bool,
     /// Place and name of every open choice, in the order of the text.
     pub open: Vec<(String, Span)>,
+    /// The first part, where the layout is of parts: their points are judged one by one.
+    pub parts: Option<Span>,
 }
 
 impl Space {
     /// The space of `id`; `None` where the job is wrong, which is reported.
     pub fn new(program: &Program, id: DeclId, settings: &Settings, sink: &mut Sink) -> Option<Self> {
-        let mut space = Self { regions: Vec::new(), points: 0, has_objective: false, open: Vec::new() };
+        let mut space = Self { regions: Vec::new(), points: 0, has_objective: false, open: Vec::new(), parts: None };
         let mut total = 0;
         space.explore(program, id, settings, &mut Vec::new(), &mut total, sink)?;
         space.open.sort_by_key(|(_, span)| (span.file, span.start));
@@ -180,6 +182,7 @@ impl Space {
         let mut graph = expr::Graph::new();
         let job: Job<'_> = elaborate::elaborate(program, id, &at, &mut graph, sink)?;
         self.has_objective |= job.objective.is_some();
+        self.parts = self.parts.or(job.parts.first().map(|p| p.span));
         let open = || job.choices.iter().filter(|c| !c.settled);
         self.open.extend(open().map(|c| (c.name.clone(), c.span)));
         if let Some(choice) = open().find(|c| c.input.is_none()) {

@@ -15,13 +15,8 @@ impl<'p> Builder<'p, '_, '_, '_> {
     pub(super) fn mesh(&mut self, items: &[Flat<'p>], layout: &Name) -> Option<()> {
         let mut found = None;
         for flat in items {
-            match &flat.item.kind {
-                ItemKind::Mesh(defs) => found = Some((defs, flat)),
-                ItemKind::Part { .. } => {
-                    self.eval.sink.error(errors::not_supported("parts of a model", flat.item.span));
-                    return None;
-                }
-                _ => {}
+            if let ItemKind::Mesh(defs) = &flat.item.kind {
+                found = Some((defs, flat));
             }
         }
         let Some((defs, flat)) = found else {

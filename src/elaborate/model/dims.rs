@@ -26,12 +26,14 @@ pub(in crate::elaborate) struct Extents {
     pub(in crate::elaborate) named: IndexMap<String, expr::Id>,
     /// Extent of every other dimension of the data, where a model is looked at without a job.
     pub(in crate::elaborate) rest: Option<expr::Id>,
+    /// Iterations at which what is said of a repeat changes, by its name: no unit goes past one.
+    pub(in crate::elaborate) borders: Vec<(String, u32)>,
 }
 
 impl Extents {
     /// The same for every dimension.
     pub(in crate::elaborate) fn all(extent: expr::Id) -> Self {
-        Self { batch: extent, sequence: Some(extent), named: IndexMap::new(), rest: Some(extent) }
+        Self { batch: extent, sequence: Some(extent), named: IndexMap::new(), rest: Some(extent), borders: Vec::new() }
     }
 }
 

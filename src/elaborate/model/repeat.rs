@@ -78,8 +78,10 @@ impl<'p> Builder<'p, '_, '_> {
             let mark = self.ops.mark();
             let (entry, known) = (self.scope.clone(), self.params.len());
             self.iteration(body, first, PathPart::every(body.of), before)?;
-            let mut count = if body.index.is_some() { 1 } else { body.of };
-            while first + count < body.of {
+            let borders = self.extents.borders.iter().filter(|(name, _)| *name == *body.name.text).map(|(_, at)| *at);
+            let end = borders.filter(|at| (first + 1..body.of).contains(at)).min().unwrap_or(body.of);
+            let mut count = if body.index.is_some() { 1 } else { end - first };
+            while first + count < end {
                 // The next one in place of the first: equal to the last id, or the start of another run.
                 let scope = std::mem::replace(&mut self.scope, entry.clone());
                 let made = self.ops.split_off(&mark);

@@ -164,7 +164,7 @@ fn scope_path(r: &Recompute) -> Option<String> {
     let [selector] = &selectors[..] else { return None };
     let names = selector.parts.iter().filter_map(|p| match p {
         SelectorPart::Name(n) => Some(n.as_str()),
-        SelectorPart::One | SelectorPart::Any => None,
+        SelectorPart::One | SelectorPart::Any | SelectorPart::Iterations { .. } => None,
     });
     Some(names.collect::<Vec<_>>().join("."))
 }

@@ -104,7 +104,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 [SelectorPart::Name(n, None)] if n.text == "step" => (forward, backward) = (true, true),
                 _ => {
                     regions = true;
-                    self.overlap_regions.push((selector(self.eval, s)?, s.span));
+                    self.overlap_regions.push((selector(self.eval, s, &flat.env)?, s.span));
                     self.later("overlapping with a region", s.span);
                 }
             }

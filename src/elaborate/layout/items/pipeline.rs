@@ -80,7 +80,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
         argument.or_else(|| self.library.then_some(self.used_at)).unwrap_or(e.span)
     }
 
-    fn default_schedule(&mut self, span: Span) -> Option<Rc<Instance<'p>>> {
+    pub(in crate::elaborate::layout) fn default_schedule(&mut self, span: Span) -> Option<Rc<Instance<'p>>> {
         let id = self.eval.program.std_entry("one_f_one_b")?;
         match self.eval.entry(id, span) {
             Value::Instance(i) => Some(i),
@@ -89,7 +89,11 @@ impl<'p> Builder<'p, '_, '_, '_> {
     }
 
     /// A schedule value. Arguments over layout parameters are taken at the point: they shape its order.
-    fn schedule(&mut self, e: &'p Expr, env: &Rc<Env<'p>>) -> Option<Rc<Instance<'p>>> {
+    pub(in crate::elaborate::layout) fn schedule(
+        &mut self,
+        e: &'p Expr,
+        env: &Rc<Env<'p>>,
+    ) -> Option<Rc<Instance<'p>>> {
         let value = match self.eval.eval(e, env, &Wanted::Any) {
             Value::Hole(hole) => self.eval.choose("schedule", &hole, None),
             v => v,
