@@ -86,7 +86,7 @@ fn cluster(row: &BTreeMap<String, String>) -> String {
         _ if racks => "72 * IB_NDR",
         _ => "8 * IB_NDR",
     };
-    let names: Vec<_> = [device, link].into_iter().chain(nic.split(' ').last()).collect();
+    let names: Vec<_> = [device, link].into_iter().chain(nic.split(' ').next_back()).collect();
     let mut text = format!("use std::hardware::{{{}}}\n", names.join(", "));
     let _ = writeln!(text, "cluster Measured {{");
     let block = format!("{{ topology = {topology}, in_network_reduction = {adds} }}");

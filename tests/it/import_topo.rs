@@ -5,6 +5,7 @@ use crate::compile;
 use parc::diagnostics::{Code, Diagnostic};
 use parc::import;
 use parc::source::Sources;
+use std::fmt::Write as _;
 
 /// `nvidia-smi -q` of `n` such devices: the lines around those that matter are as the tool prints them.
 fn smi(n: usize, product: &str, generation: u32) -> String {
@@ -16,7 +17,8 @@ CUDA Version                              : 12.8\n
 Attached GPUs                             : {n}\n"
     );
     for i in 0..n {
-        t += &format!(
+        let _ = write!(
+            t,
             "GPU 00000000:{:02X}:00.0
     Product Name                          : {product}
     Product Brand                         : NVIDIA
@@ -51,10 +53,10 @@ fn topo(n: usize, nics: usize, cell: impl Fn(usize, usize) -> String) -> String 
     for i in 0..n {
         let row: Vec<_> = (0..n).map(|j| if i == j { " X ".into() } else { cell(i, j) }).collect();
         let nics = "\tPXB".repeat(nics);
-        t += &format!("GPU{i}\t{}{nics}\t0-47,96-143\t{}\t\tN/A\n", row.join("\t"), i * 2 / n);
+        let _ = write!(t, "GPU{i}\t{}{nics}\t0-47,96-143\t{}\t\tN/A\n", row.join("\t"), i * 2 / n);
     }
     for i in 0..nics {
-        t += &format!("NIC{i}\t{}\t X \t\t\t\n", "PXB\t".repeat(n));
+        let _ = write!(t, "NIC{i}\t{}\t X \t\t\t\n", "PXB\t".repeat(n));
     }
     t + "\nLegend:\n\n  X    = Self\n  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes\n  NV#  = Connection traversing a bonded set of # NVLinks\n\nNIC Legend:\n\n  NIC0: mlx5_0\n"
 }
@@ -64,7 +66,8 @@ fn ibstat(ports: &[(&str, &str, bool)]) -> String {
     let mut t = String::new();
     for (i, (rate, layer, up)) in ports.iter().enumerate() {
         let (state, physical) = if *up { ("Active", "LinkUp") } else { ("Down", "Disabled") };
-        t += &format!(
+        let _ = write!(
+            t,
             "CA 'mlx5_{i}'
 \tCA type: MT4129
 \tNumber of ports: 1
@@ -189,7 +192,7 @@ fn nothing_hostile_gets_through() {
     }
     // One direction otherwise than the other.
     assert_eq!(code(&whole.replacen("NV18", "NV17", 1)), Some(Code::ImportMalformed));
-    let huge: String = (0..5000).map(|i| format!("GPU{i}\t")).collect();
+    let huge = (0..5000).map(|i| format!("GPU{i}")).collect::<Vec<_>>().join("\t");
     assert_eq!(code(&format!("\t{huge}\n")), Some(Code::LimitExceeded));
     // A name is data: it never becomes text of the program.
     let evil = smi(1, "NVIDIA H100 80GB HBM3\" } cluster X { //", 5);

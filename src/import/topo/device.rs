@@ -7,9 +7,9 @@ pub(super) struct Product {
     name: &'static str,
     /// The device.
     pub(super) device: &'static str,
-    /// All its NVLinks together, where it has any.
+    /// All its direct links together, where it has any.
     pub(super) fabric: Option<&'static str>,
-    /// One of its NVLinks.
+    /// One of its links.
     pub(super) single: Option<&'static str>,
     /// Whether the switches it comes with add up what they pass on.
     pub(super) adds: bool,

@@ -10,7 +10,7 @@ use crate::source::Span;
 pub(super) enum Between {
     /// The same device.
     Itself,
-    /// So many bonded NVLinks.
+    /// So many bonded links of `NVLink`.
     NvLink(u32),
     /// PCI Express, through switches or the host.
     Bus,

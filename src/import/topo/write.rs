@@ -98,7 +98,7 @@ fn inside(levels: &mut Levels, product: &Product, rows: &[Vec<Between>], pcie: O
     }
 }
 
-/// Whether the only device that `i` has NVLinks to is its neighbour, so that pairs lie in order.
+/// Whether the only device that `i` has direct links to is its neighbour, so that pairs lie in order.
 fn pair(rows: &[Vec<Between>], i: usize) -> bool {
     let neighbour = i ^ 1;
     rows[i].get(neighbour).is_some_and(|b| matches!(b, Between::NvLink(_)))

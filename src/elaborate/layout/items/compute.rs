@@ -192,7 +192,7 @@ impl<'p> Builder<'p, '_, '_, '_> {
                 match arg {
                     Arg::Positional(e) => named = e,
                     Arg::Named(name, _) | Arg::Domain(name, _) => {
-                        self.later(&format!("`{}` of an all-to-all", name.text), name.span)
+                        self.later(&format!("`{}` of an all-to-all", name.text), name.span);
                     }
                 }
             }
