@@ -6,7 +6,7 @@ use crate::diagnostics::{Applicability, Diagnostic, Edit, Fix};
 use crate::elaborate::{AddedItem, Settings};
 use crate::emit::report::Neighbour;
 use crate::hir::{DeclId, Program};
-use crate::layout::Tier;
+use crate::layout::{Class, Hold, Tier};
 use crate::source::{Sources, Span};
 use crate::units::{Unit, show};
 
@@ -84,13 +84,17 @@ pub(super) fn explore(
 }
 
 fn same_place(a: &Change, b: &Change) -> bool {
+    let again = |x: &Change| matches!(x, Change::Add { item: AddedItem::RecomputeAll | AddedItem::RecomputeOpen, .. });
+    let holds = |x: &Change| matches!(x, Change::Add { item: AddedItem::Hold(_), .. });
     match (a, b) {
+        (Change::Add { .. }, Change::Add { .. }) => (again(a) && again(b)) || (holds(a) && holds(b)) || a == b,
         (Change::Set { name: x, .. }, Change::Set { name: y, .. }) => x == y,
         _ => a == b,
     }
 }
 
-/// The edits worth trying: each size one step up and down, optimizer state split, everything recomputed.
+/// The edits worth trying: each size one step up and down, optimizer state split, more recomputed or less, parameters
+/// gathered more often or less.
 fn changes(c: &Compiled<'_>, sources: &Sources, fits: bool) -> Vec<Change> {
     let mut out = Vec::new();
     for p in &c.job.parameters {
@@ -128,11 +132,51 @@ fn changes(c: &Compiled<'_>, sources: &Sources, fits: bool) -> Vec<Change> {
         out.push(Change::Add { item: AddedItem::StoreState, after });
     }
     let whole = |r: &crate::layout::Recompute| r.scope.is_everywhere() && r.what == crate::layout::RecomputeWhat::All;
-    if !layout.recompute.iter().any(whole) {
-        out.push(Change::Add { item: AddedItem::RecomputeAll, after });
+    if layout.open_recompute().is_none() {
+        if !layout.recompute.iter().any(whole) {
+            out.push(Change::Add { item: AddedItem::RecomputeAll, after });
+        }
+        // What does not fit makes more again, what fits less.
+        out.push(Change::Add { item: AddedItem::RecomputeOpen, after });
     }
+    out.extend(other_holds(c, sources));
     out.extend(fewer_in_flight(c, sources).filter(|_| !fits));
     out
+}
+
+/// Gathered parameters let go earlier and gathered again, or gathered once for longer.
+fn other_holds(c: &Compiled<'_>, sources: &Sources) -> Vec<Change> {
+    let gathered = |s: &&crate::layout::Store| s.class == Class::Param && !s.axes.is_empty();
+    let Some(store) = c.job.layout.stores.iter().find(gathered).filter(|s| !sources.file(s.span.file).std) else {
+        return Vec::new();
+    };
+    let others = [Hold::Layer, Hold::Microbatch, Hold::Step].into_iter().filter(|h| *h != store.hold);
+    others.map(|hold| Change::Add { item: AddedItem::Hold(hold), after: store.span }).collect()
+}
+
+/// `store param over dp { hold = step }` from the item as it is written.
+fn with_hold(item: &str, hold: Hold) -> String {
+    let word = hold_word(hold);
+    let given = item.match_indices("hold").find_map(|(at, found)| {
+        let after = item.get(at + found.len()..)?.trim_start().strip_prefix('=')?;
+        Some((item.get(..at)?, after.trim_start()))
+    });
+    if let Some((before, after)) = given {
+        let rest = after.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        return format!("{before}hold = {word}{rest}");
+    }
+    match item.strip_suffix('}') {
+        Some(open) => format!("{}, hold = {word} }}", open.trim_end()),
+        None => format!("{item} {{ hold = {word} }}"),
+    }
+}
+
+fn hold_word(hold: Hold) -> &'static str {
+    match hold {
+        Hold::Layer => "layer",
+        Hold::Microbatch => "microbatch",
+        Hold::Step => "step",
+    }
 }
 
 /// 1F1B, where the schedule keeps more microbatches in flight than it would.
@@ -212,6 +256,8 @@ fn text(changes: &[Change]) -> String {
         Change::Set { name, value, .. } => format!("{name} = {value}"),
         Change::Add { item: AddedItem::StoreState, .. } => "store state".into(),
         Change::Add { item: AddedItem::RecomputeAll, .. } => "recompute all".into(),
+        Change::Add { item: AddedItem::RecomputeOpen, .. } => "recompute ?".into(),
+        Change::Add { item: AddedItem::Hold(hold), .. } => format!("hold = {}", hold_word(*hold)),
         Change::Add { item: AddedItem::OneForwardOneBackward, .. } => "schedule = one_f_one_b".into(),
     };
     changes.iter().map(one).collect::<Vec<_>>().join(", ")
@@ -240,6 +286,10 @@ fn edits(changes: &[Change], c: &Compiled<'_>, sources: &Sources) -> Vec<Edit> {
             let text = match item {
                 AddedItem::StoreState => store_item(c),
                 AddedItem::RecomputeAll => "recompute all".into(),
+                AddedItem::RecomputeOpen => "recompute ?".into(),
+                AddedItem::Hold(hold) => {
+                    return Edit { span: *after, text: with_hold(sources.snippet(*after), *hold) };
+                }
                 AddedItem::OneForwardOneBackward => {
                     return Edit { span: *after, text: "one_f_one_b".into() };
                 }

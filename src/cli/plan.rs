@@ -22,6 +22,9 @@ pub(super) struct Arguments {
     /// Write the plan as JSON, ranks left out
     #[arg(long)]
     json: bool,
+    /// List every collective after the report: how often, how large, over what, why, and how much of it is hidden
+    #[arg(long, conflicts_with = "json")]
+    collectives: bool,
 }
 
 /// A job, compiled and held to its claims.
@@ -54,6 +57,9 @@ pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
         } else {
             let gap = if i > 0 { "\n" } else { "" };
             super::print(&format!("{gap}{}", report::text_with(&planned.plan, &planned.neighbours, style)));
+            if args.collectives {
+                super::print(&format!("\n{}", report::collectives(&planned.plan, style)));
+            }
         }
     }
     outcome

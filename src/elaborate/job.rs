@@ -20,7 +20,7 @@ use crate::eval::{Choice, Demand, Domain, Env, Evaluator, Inside, Instance, Valu
 use crate::expr;
 use crate::graph::{DataDim, OpGraph, ValueId, language_name};
 use crate::hir::{DeclId, Program};
-use crate::layout::{AxisId, Class, Layout, NameId, Pass, Recompute, RecomputeWhat, Scope, Store};
+use crate::layout::{AxisId, Class, Hold, Layout, NameId, Pass, Recompute, RecomputeWhat, Scope, Store};
 use crate::source::Span;
 use crate::syntax::ast::{self, Expr, ItemKind, Kind};
 use crate::units::{Base, Unit};
@@ -52,6 +52,10 @@ pub enum AddedItem {
     StoreState,
     /// `recompute all`
     RecomputeAll,
+    /// `recompute ?`
+    RecomputeOpen,
+    /// How long gathered parameters live.
+    Hold(Hold),
     /// `schedule = one_f_one_b` instead of the pipeline's own.
     OneForwardOneBackward,
 }
@@ -546,9 +550,14 @@ fn add_items(layout: &mut Layout, items: &[AddedItem], batch_axes: &[AxisId], sp
             AddedItem::StoreState => {
                 layout.stores.push(Store::new(Scope::default(), Class::State, batch_axes.to_vec(), span));
             }
-            AddedItem::RecomputeAll => {
+            AddedItem::RecomputeAll | AddedItem::RecomputeOpen => {
+                let all = *item == AddedItem::RecomputeAll;
+                let what = if all { RecomputeWhat::All } else { RecomputeWhat::Chosen(Vec::new()) };
                 layout.recompute.retain(|r| !r.scope.is_everywhere());
-                layout.recompute.push(Recompute { scope: Scope::default(), what: RecomputeWhat::All, span });
+                layout.recompute.push(Recompute { scope: Scope::default(), what, span });
+            }
+            AddedItem::Hold(hold) => {
+                layout.stores.iter_mut().filter(|s| s.class == Class::Param).for_each(|s| s.hold = *hold);
             }
             // Changed where the pipeline is at hand.
             AddedItem::OneForwardOneBackward => {}

@@ -23,7 +23,9 @@ pub(super) fn run(edit: &mut Edit<'_>) {
         wanted.extend(edit.sharded.flow[*step].reads.iter().copied());
     }
     let unused: Vec<StepId> = edit.sharded.flow.node_indices().filter(|s| !used[s.index()]).collect();
-    unused.into_iter().for_each(|s| edit.remove(s));
+    for step in unused {
+        edit.remove(step);
+    }
     // What no backward reads any more is not kept for it.
     let after = read_again(edit);
     for unit in &mut edit.sharded.units {

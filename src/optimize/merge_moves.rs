@@ -19,6 +19,11 @@ pub(super) fn run(edit: &mut Edit<'_>) {
             let Some(after) = edit.moving(second) else { continue };
             let Some(first) = writers.get(&after.from).copied() else { continue };
             let Some(before) = edit.moving(first) else { continue };
+            // What one pass of training made and did not keep is gone in the next.
+            let step = &edit.sharded.flow[first];
+            if (step.unit, step.phase) != (unit, phase) {
+                continue;
+            }
             if edit.place(before.from) == edit.place(after.to) {
                 edit.replace(after.to, before.from);
                 edit.remove(second);
@@ -29,11 +34,9 @@ pub(super) fn run(edit: &mut Edit<'_>) {
                 }
                 continue;
             }
-            let step = &edit.sharded.flow[first];
-            let together = (step.unit, step.phase) == (unit, phase);
             // What the first made is for the second alone.
             let alone = readers.get(&after.from).is_some_and(|r| r.len() == 1) && !kept.contains(&after.from);
-            if together && alone {
+            if alone {
                 compose(edit, (first, &before), (second, &after));
             }
         }

@@ -90,7 +90,7 @@ fn a_sum_of_which_each_rank_uses_a_piece_is_scattered() {
     );
     assert_eq!(kinds(&outcome.added), [(0, Phase::Forward, CollectiveKind::ReduceScatter)]);
     assert_eq!(s.collectives(&after, &after.units[0].forward), [format!("reduce-scatter tp {}", residual(1.0))]);
-    assert_eq!(s.number(outcome.added[0].collective.bytes), s.number(outcome.removed[0].collective.bytes));
+    assert_eq!(outcome.added[0].collective.bytes, outcome.removed[0].collective.bytes, "the same node");
     assert!(after.units[HEAD].forward.len() <= sharded.units[HEAD].forward.len());
 }
 

@@ -59,6 +59,16 @@ fn gpt3() {
     insta::assert_snapshot!(check(&sample_plans::gpt3()));
 }
 
+/// Every collective, none left out, within the page.
+#[test]
+fn every_collective_with_its_cause() {
+    let plan = sample_plans::gpt3();
+    let text = report::collectives(&plan, Style::Plain);
+    assert!(text.lines().all(|l| l.chars().count() <= WIDTH), "{text}");
+    assert_eq!(text.lines().count(), 1 + 2 * plan.collectives.len());
+    insta::assert_snapshot!(text);
+}
+
 #[test]
 fn one_device_without_a_price() {
     let d = sample_plans::llama3_8b().model.decoder.unwrap();

@@ -4,6 +4,7 @@
 //! the plan; nothing is computed here but units, sums and shares.
 
 mod changes;
+mod collectives;
 mod head;
 mod layout;
 mod memory;
@@ -12,6 +13,8 @@ mod page;
 mod tail;
 mod time;
 mod traffic;
+
+pub use collectives::collectives;
 
 use super::plan::Plan;
 pub use changes::changes;
