@@ -195,7 +195,8 @@ fn collectives_against_measured_curves() {
             let _ = writeln!(out, "First half:\n\n{}", table(&errors, "fit"));
         }
         if own {
-            assert!(judge < if cost == "nccl" { 8.0 } else { 20.0 }, "{cost}: {judge}%");
+            // A few machines alone may be further off than all of them.
+            assert!(judge < if cost == "nccl" && all_rows { 8.0 } else { 20.0 }, "{cost}: {judge}%");
         }
     }
     println!("{out}");

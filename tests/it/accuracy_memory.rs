@@ -220,7 +220,9 @@ fn layouts_that_ran_and_that_did_not() {
     let _ = writeln!(out, "| all | {} | | | | | {share:.1}% |\n\nWrong:\n\n{misses}", rows.1);
     println!("{out}");
     let own = std::env::var_os("PARC_LAYOUT_SWEEP").is_none();
-    assert!(!own || share >= 95.0 && right[&true] >= 95.0, "{share}% of all, {right:?}");
+    // Some rows alone may be less right than all of them.
+    let least = if all { 95.0 } else { 85.0 };
+    assert!(!own || share >= least && right[&true] >= least, "{share}% of all, {right:?}");
     if all && own {
         section("fits", out.trim_end());
     }
