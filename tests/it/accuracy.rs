@@ -196,7 +196,12 @@ fn collectives_against_measured_curves() {
         }
         if own {
             // A few machines alone may be further off than all of them.
-            assert!(judge < if cost == "nccl" && all_rows { 8.0 } else { 20.0 }, "{cost}: {judge}%");
+            let most = match (all_rows, cost) {
+                (true, "nccl") => 8.0,
+                (true, _) => 20.0,
+                (false, _) => 40.0,
+            };
+            assert!(judge < most, "{cost}: {judge}%");
         }
     }
     println!("{out}");
