@@ -257,7 +257,7 @@ fn stage_roots<'p>(
     let (mut reduce, mut gather, mut fetch, mut evict, mut bare) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut forward, mut backward) = (Vec::new(), Vec::new());
-    for u in 0..sharded.units.len() {
+    for (u, cost) in costs.iter().enumerate() {
         let (count, live, copy) = (inputs.units[u], inputs.live[u], inputs.copies[u]);
         let none = graph.int(0);
         let present = graph.lt(none, count);
@@ -297,23 +297,22 @@ fn stage_roots<'p>(
         let bucket = graph.select(part, own.used, unshared);
         let bucket = graph.select(present, bucket, zero);
         bucket_grad = graph.max(bucket_grad, bucket);
-        let buffers =
-            if job.pipeline.is_some() { graph.add(costs[u].send_bytes, costs[u].send_bytes) } else { graph.int(0) };
+        let buffers = if job.pipeline.is_some() { graph.add(cost.send_bytes, cost.send_bytes) } else { graph.int(0) };
         let working = graph.to_real(sharded.units[u].transient);
         let working = graph.add(working, buffers);
         let working = graph.select(present, working, zero);
         transient = graph.max(transient, working);
-        reduce.push(graph.mul(count, costs[u].reduce));
-        gather.push(graph.mul(count, costs[u].gather));
-        fetch.push(graph.mul(count, costs[u].moved[0]));
-        evict.push(graph.mul(count, costs[u].moved[1]));
-        drives.extend(costs[u].drives.iter().map(|(tier, bytes)| (*tier, graph.mul(count, *bytes))));
-        bare.push(graph.mul(count, costs[u].bare));
-        bare.push(graph.mul(copy, costs[u].tied));
-        bare.push(graph.mul(inputs.twice[u], costs[u].twice));
-        forward.push(graph.mul(count, costs[u].f));
-        backward.push(graph.mul(count, costs[u].b));
-        backward.push(graph.mul(count, costs[u].w));
+        reduce.push(graph.mul(count, cost.reduce));
+        gather.push(graph.mul(count, cost.gather));
+        fetch.push(graph.mul(count, cost.moved[0]));
+        evict.push(graph.mul(count, cost.moved[1]));
+        drives.extend(cost.drives.iter().map(|(tier, bytes)| (*tier, graph.mul(count, *bytes))));
+        bare.push(graph.mul(count, cost.bare));
+        bare.push(graph.mul(copy, cost.tied));
+        bare.push(graph.mul(inputs.twice[u], cost.twice));
+        forward.push(graph.mul(count, cost.f));
+        backward.push(graph.mul(count, cost.b));
+        backward.push(graph.mul(count, cost.w));
     }
     let mut sum = |terms: Vec<expr::Id>| {
         let s = graph.sum(terms);

@@ -171,7 +171,7 @@ fn by_tier(bytes: &[(Tier, expr::Id)], graph: &mut Graph) -> Bytes {
 }
 
 /// Seconds of copies: those of one direction follow one another.
-pub(super) fn seconds<'p>(caller: &mut Costs<'p, '_, '_, '_>, bytes: &Bytes, to_device: bool) -> expr::Id {
+pub(super) fn seconds(caller: &mut Costs<'_, '_, '_, '_>, bytes: &Bytes, to_device: bool) -> expr::Id {
     let mut terms = Vec::new();
     for (tier, n) in by_tier(bytes, caller.graph()) {
         let (from, to) = if to_device { (tier, Tier::Device) } else { (Tier::Device, tier) };
@@ -215,7 +215,7 @@ pub(super) fn resident(store: Option<&Store>) -> i64 {
     store.map_or(2, |s| s.resident.unwrap_or(s.prefetch + 1))
 }
 
-impl<'p> Costs<'p, '_, '_, '_> {
+impl Costs<'_, '_, '_, '_> {
     /// Bytes copied from one kind of memory to another.
     pub fn copy(&mut self, bytes: expr::Id, from: Tier, to: Tier) -> expr::Id {
         let end = |tier| match tier {
