@@ -1,6 +1,7 @@
 //! Writes an output folder, all or nothing.
 //!
-//! Files are written beside the destination and moved into place by one rename. A folder that is already there is
+//! Files are written beside the destination and moved into place by one call of the system, so that whoever looks, or kills
+//! the process, at any moment finds the earlier output or the new one. A folder that is already there is
 //! replaced whole, and only if `parc` wrote it and nothing in it has changed since: a list of its files with
 //! their checksums, [`LIST_FILE`], says so. Links are never followed.
 
@@ -97,6 +98,10 @@ pub fn write(artifacts: &Artifacts, dir: &Path, edited: Edited) -> Result<(), Ou
     if !replaces {
         return fs::rename(&fresh, &dir).map_err(system("write", &dir));
     }
+    // The earlier output is then in the working folder, and goes with it.
+    if exchange(&fresh, &dir) {
+        return Ok(());
+    }
     let old = work.path().join("old");
     fs::rename(&dir, &old).map_err(system("replace", &dir))?;
     if let Err(error) = fs::rename(&fresh, &dir) {
@@ -107,6 +112,18 @@ pub fn write(artifacts: &Artifacts, dir: &Path, edited: Edited) -> Result<(), Ou
         return Err(OutputError::Lost(dir, kept, error));
     }
     Ok(())
+}
+
+/// Puts each of two folders in the other's place at once; not every file system can.
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn exchange(a: &Path, b: &Path) -> bool {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE).is_ok()
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn exchange(_: &Path, _: &Path) -> bool {
+    false
 }
 
 /// Whether something is at `dir` that may be replaced.

@@ -111,3 +111,72 @@ fn a_failed_write_leaves_what_was_there() {
     assert_eq!(fs::read_to_string(out.join("a")).unwrap(), "old");
     assert_eq!(listing(dir.path()), ["out", &format!("out/{LIST_FILE}"), "out/a"]);
 }
+
+/// Whoever looks while an output is replaced finds one: there is no moment without.
+#[test]
+fn an_output_is_never_missing() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    write(&artifacts(&[("one", "1")]), &out, Edited::Keep).unwrap();
+    let done = AtomicBool::new(false);
+    let missing = std::thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let mut missing = 0;
+            while !done.load(Ordering::Relaxed) {
+                missing += usize::from(fs::symlink_metadata(&out).is_err());
+            }
+            missing
+        });
+        for i in 0..300 {
+            write(&artifacts(&[("one", &i.to_string())]), &out, Edited::Keep).unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+        watcher.join().unwrap()
+    });
+    assert_eq!(missing, 0);
+}
+
+/// `parc build` killed at moments all over its run: the folder is the earlier output or the new one, whole.
+#[test]
+fn a_killed_build_leaves_one_output() {
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out");
+    let start = |job: &str| {
+        Command::new(env!("CARGO_BIN_EXE_parc"))
+            .args(["build", "--target", "torch", "--out"])
+            .arg(&out)
+            .arg(crate::files::root().join("tests/targets/small.par"))
+            .arg(job)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let mut whole = Vec::new();
+    let mut longest = Duration::ZERO;
+    for job in ["fsdp", "tp_pp"] {
+        let began = Instant::now();
+        assert!(start(job).wait().unwrap().success());
+        longest = longest.max(began.elapsed());
+        whole.push(contents(&out));
+    }
+    assert_ne!(whole[0], whole[1]);
+    let moments = 10;
+    for i in 0..moments {
+        let mut child = start(["fsdp", "tp_pp"][i % 2]);
+        // Most of the writing is near the end.
+        std::thread::sleep(longest.mul_f64(0.5 + 0.5 * i as f64 / moments as f64));
+        let _ = child.kill();
+        child.wait().unwrap();
+        assert!(whole.contains(&contents(&out)), "killed at moment {i}: {:?}", listing(&out));
+    }
+}
+
+/// Every file of a folder with its text.
+fn contents(dir: &Path) -> Vec<(String, String)> {
+    let files = listing(dir).into_iter().filter(|p| dir.join(p).is_file());
+    files.map(|p| (p.clone(), fs::read_to_string(dir.join(&p)).unwrap())).collect()
+}
