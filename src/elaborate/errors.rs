@@ -339,6 +339,13 @@ pub(super) fn weight_lacks(weight: &str, own: &str, lacks: &[String], first: Spa
     .fix(format!("give `{weight}` {list}"), before, format!("{}, ", lacks.join(", ")), Applicability::Unsure)
 }
 
+/// A tensor that would have one dimension twice.
+pub(super) fn dim_repeated(name: &Name) -> Diagnostic {
+    let message = format!("a tensor has each dimension once, and `{}` is named twice", name.text);
+    Diagnostic::new(Code::DimensionMismatch, message, name.span, "named again here")
+        .help(format!("declare a second dimension of the same extent: `{0}2 = {0}`", name.text))
+}
+
 /// A statement's target and what its right side has do not agree.
 pub(super) fn dims_mismatch(
     found: &str,

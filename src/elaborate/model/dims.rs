@@ -216,6 +216,10 @@ impl<'p> Builder<'p, '_, '_> {
                 Some(_) => self.data_dim(d)?,
                 None => self.known_dim(&d.name)?,
             };
+            if ids.contains(&id) {
+                self.eval.sink.error(errors::dim_repeated(&d.name));
+                return None;
+            }
             ids.push(id);
         }
         let value = Tensor {

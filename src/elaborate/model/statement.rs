@@ -58,7 +58,12 @@ impl<'p> Builder<'p, '_, '_> {
     pub(in crate::elaborate) fn known_dims(&mut self, names: &[&Name]) -> Option<Vec<DimId>> {
         let mut dims = Vec::new();
         for name in names {
-            dims.push(self.known_dim(name)?);
+            let id = self.known_dim(name)?;
+            if dims.contains(&id) {
+                self.eval.sink.error(errors::dim_repeated(name));
+                return None;
+            }
+            dims.push(id);
         }
         Some(dims)
     }

@@ -98,6 +98,10 @@ fn parameter(b: &mut Builder<'_, '_, '_>, name: &Name, dims: Option<&[DimRef]>, 
     let mut ids = Vec::new();
     for r in refs {
         let id = b.known_dim(&r.name)?;
+        if ids.contains(&id) {
+            b.eval.sink.error(errors::dim_repeated(&r.name));
+            return None;
+        }
         if b.ops.dim(id).data.is_some() {
             let declared = b.ops.dim(id).span;
             let d = errors::param_from_data(&r.name, &name.text, declared);
