@@ -269,7 +269,7 @@ pub fn shape<'p>(
         sink.error(not_supported("choosing what to recompute among other open choices", span));
         return None;
     }
-    let split = job.pipeline.as_ref().is_some_and(|p| schedule::splits(program, &p.schedule));
+    let split = job.pipeline.as_ref().is_some_and(|p| schedule::habits(program, &p.schedule).splits);
     let Priced { costs, roots, metrics, called, .. } =
         price(program, &job, &sharded, &mut graph, Pricing { split, at_point: false, refuse: !light }, sink)?;
     Some(Shape { job, sharded, costs, roots, metrics, called, graph })

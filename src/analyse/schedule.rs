@@ -68,10 +68,10 @@ const ELEMENTS_PER_OP: u64 = 16;
 pub fn evaluate<'p>(
     eval: &mut Evaluator<'p, '_>,
     item: &PipelineItem<'p>,
-    (p, m): (u32, u32),
+    numbers: (u32, u32),
     place: &Use,
 ) -> Option<Schedule> {
-    run(eval, &item.schedule, item.schedule_span, (p, m), place)
+    run(eval, &item.schedule, item.schedule_span, numbers, place)
 }
 
 /// Runs the schedule `instance`, used at `span`, for `p` ranks and `m` microbatches.
@@ -190,17 +190,33 @@ pub fn try_forms<'p>(
     Some(forms)
 }
 
-/// Whether the schedule makes gradients of parameters in operations of their own: looked up at the first small numbers
-/// of ranks and microbatches that it takes.
-pub fn splits<'p>(program: &'p Program, instance: &Instance<'p>) -> bool {
+/// What a schedule does whatever its numbers.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Habits {
+    /// Whether it makes gradients of parameters in operations of their own.
+    pub splits: bool,
+    /// Whether it issues operations together.
+    pub joins: bool,
+    /// Whether it goes on without a flush.
+    pub endless: bool,
+}
+
+/// A schedule's habits, looked up at the small numbers of ranks and microbatches that it takes. One that is not of the
+/// library may do at large numbers what it does not at small ones, so it is said to issue operations together.
+pub fn habits<'p>(program: &'p Program, instance: &Instance<'p>) -> Habits {
     const TRIED: &[(u32, u32)] = &[(1, 1), (1, 2), (2, 2), (2, 4), (4, 4), (4, 8), (8, 16), (3, 12)];
     let fitting = TRIED.iter().copied().filter(|numbers| allows(program, instance, *numbers));
-    let mut found = fitting.filter_map(|numbers| {
+    let mut habits = Habits { joins: !program.module(instance.id.module).std, ..Habits::default() };
+    for numbers in fitting {
         let (mut graph, mut sink) = (crate::expr::Graph::new(), Sink::new());
         let mut quiet = Evaluator::new(program, &mut graph, &mut sink);
-        run(&mut quiet, instance, instance.span, numbers, &Use::default())
-    });
-    found.next().is_some_and(|schedule| schedule.orders.has_weight_gradients())
+        if let Some(found) = run(&mut quiet, instance, instance.span, numbers, &Use::default()) {
+            habits.splits |= found.orders.has_weight_gradients();
+            habits.joins |= found.orders.joins();
+            habits.endless |= found.orders.is_endless();
+        }
+    }
+    habits
 }
 
 /// Whether the schedule's own requirements hold for so many ranks and microbatches.

@@ -65,6 +65,22 @@ pub(super) fn not_linked(why: &str, job: Span) -> Diagnostic {
         .help("install a C compiler, or name one in the environment variable `CC`")
 }
 
+/// A page that cannot be written.
+pub(super) fn page_not_written(path: &dyn Display, why: &dyn Display) -> Diagnostic {
+    Diagnostic::new(Code::OutputNotWritten, format!("`{path}` cannot be written: {why}"), Span::NOWHERE, "")
+}
+
+/// A file that is no part of a search.
+pub(super) fn part_unreadable(path: &dyn Display, why: &dyn Display) -> Diagnostic {
+    let message = format!("`{path}` is not what `parc search --part` writes: {why}");
+    Diagnostic::new(Code::FileMissing, message, Span::NOWHERE, "")
+}
+
+/// Parts of a search that do not make a whole.
+pub(super) fn parts_apart(why: &dyn Display) -> Diagnostic {
+    Diagnostic::new(Code::FileMissing, format!("these files do not make one search: {why}"), Span::NOWHERE, "")
+}
+
 /// A target or launcher that is not known, or not given.
 pub(super) fn target_unknown(what: &str, name: Option<&str>, known: &[&str], job: Span) -> Diagnostic {
     let message = match name {

@@ -13,6 +13,7 @@ mod explain;
 mod fix;
 mod fmt;
 mod import;
+mod interrupt;
 mod neighbours;
 mod new;
 pub mod output;

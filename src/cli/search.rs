@@ -2,13 +2,14 @@
 
 use super::project::{self, open};
 use super::{Common, Inputs, Outcome};
+use crate::diagnostics::Sink;
 use crate::elaborate::Settings;
 use crate::hir::{DeclId, Program};
-use crate::search::{self, Answer, Row, Space, Task};
+use crate::search::{self, Report, Space, Task};
 use crate::source::Sources;
-use crate::units::{Unit, show};
 use clap::Args;
-use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
@@ -23,10 +24,32 @@ pub(super) struct Arguments {
     /// Write the points as CSV, times in seconds, memory in bytes
     #[arg(long, conflicts_with = "json")]
     csv: bool,
+    /// Write the points as an HTML page with a plot and filters
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Search only this part of the space: `2/8` is the second of eight
+    #[arg(long, value_name = "K/N", value_parser = part, conflicts_with_all = ["csv", "merge"])]
+    part: Option<(u64, u64)>,
+    /// The FILEs are the JSON of all parts: show the result of the whole
+    #[arg(long)]
+    merge: bool,
     /// Use so many threads; all cores otherwise
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
 }
+
+/// `2/8`, from 0.
+fn part(text: &str) -> Result<(u64, u64), String> {
+    let parts =
+        text.split_once('/').and_then(|(k, n)| Some((k.trim().parse::<u64>().ok()?, n.trim().parse::<u64>().ok()?)));
+    match parts {
+        Some((k, n)) if 1 <= k && k <= n && n <= 65_536 => Ok((k - 1, n)),
+        _ => Err("write K/N, such as 2/8, with K from 1 to N".into()),
+    }
+}
+
+/// Points of a space up to which every one is judged.
+const WHOLE: u64 = 20_000;
 
 /// Threads a search may use.
 pub(super) fn cores() -> usize {
@@ -41,16 +64,35 @@ pub(super) fn task<'a>(
     settings: &'a Settings,
     threads: usize,
 ) -> Task<'a> {
-    Task { program, sources, job, settings, top: 10, threads, light: false, limit: u64::MAX }
+    static NEVER: AtomicBool = AtomicBool::new(false);
+    Task {
+        program,
+        sources,
+        job,
+        settings,
+        top: 10,
+        threads,
+        light: false,
+        limit: u64::MAX,
+        whole: WHOLE,
+        part: (0, 1),
+        stop: &NEVER,
+    }
 }
 
 pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
+    if args.merge {
+        return merge(args, common);
+    }
     let mut p = open(&args.inputs);
     p.require_jobs();
-    let mut out = String::new();
+    let mut reports = Vec::new();
+    let stop = super::interrupt::watch();
     for id in if p.sink.has_errors() { Vec::new() } else { p.jobs.clone() } {
         let threads = args.jobs.unwrap_or_else(cores).clamp(1, 1024);
-        let task = Task { top: args.top, ..task(&p.program, &p.sources, id, &p.settings, threads) };
+        let own = task(&p.program, &p.sources, id, &p.settings, threads);
+        let whole = if args.part.is_some() { 0 } else { WHOLE };
+        let task = Task { top: args.top, part: args.part.unwrap_or((0, 1)), whole, stop, ..own };
         let name = p.program.entry(id).name();
         let Some(space) = Space::new(&p.program, id, &p.settings, &mut p.sink) else { continue };
         if space.open.is_empty() {
@@ -60,20 +102,58 @@ pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
         let bar = progress_bar(space.points);
         let answer = search::search(task, &space, &|done| bar.set_position(done));
         bar.finish_and_clear();
-        if answer.rows.is_empty() {
+        if answer.rows.is_empty() && args.part.is_none() && !answer.stopped {
             p.sink.error(search::explain(task, &space, &answer));
             continue;
         }
-        let text = match (args.json, args.csv) {
-            (true, _) => json(&name.text, &space, &answer, args.top),
-            (_, true) => csv(&space, &answer, args.top),
-            _ => text(&name.text, &space, &answer, args.top),
-        };
-        let gap = if out.is_empty() || args.json || args.csv { "" } else { "\n" };
-        let _ = write!(out, "{gap}{text}");
+        reports.push(Report::new(&name.text, task, &space, &answer));
     }
+    let out = shown(args, &reports, &mut p.sink);
     let list = std::mem::take(&mut p.sink).finish();
     let outcome = project::report(&p.sources, &list, common);
+    super::print(&out);
+    outcome
+}
+
+/// The reports as asked for; the page is written.
+fn shown(args: &Arguments, reports: &[Report], sink: &mut Sink) -> String {
+    if let (Some(path), Some(report)) = (&args.html, reports.first())
+        && let Err(why) = std::fs::write(path, report.page())
+    {
+        sink.error(super::errors::page_not_written(&path.display(), &why));
+    }
+    let one = |r: &Report| match (args.json || args.part.is_some(), args.csv) {
+        (true, _) => r.json(),
+        (_, true) => r.csv(),
+        _ => r.text(),
+    };
+    let gap = if args.json || args.csv || args.part.is_some() { "" } else { "\n" };
+    reports.iter().map(one).collect::<Vec<_>>().join(gap)
+}
+
+/// Joins the parts of a search.
+fn merge(args: &Arguments, common: &Common) -> Outcome {
+    let mut sink = Sink::new();
+    let mut parts = Vec::new();
+    for path in &args.inputs.files {
+        let read = std::fs::read_to_string(path).map_err(|e| e.to_string());
+        match read.and_then(|text| Report::read(&text)) {
+            Ok(report) => parts.push(report),
+            Err(why) => {
+                sink.error(super::errors::part_unreadable(&path.display(), &why));
+            }
+        }
+    }
+    let mut out = String::new();
+    if parts.len() == args.inputs.files.len() {
+        match Report::merge(&parts) {
+            Ok(report) => out = shown(args, &[report], &mut sink),
+            Err(why) => {
+                sink.error(super::errors::parts_apart(&why));
+            }
+        }
+    }
+    let outcome = project::report(&Sources::new(), &sink.finish(), common);
     super::print(&out);
     outcome
 }
@@ -81,142 +161,4 @@ pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
 /// Drawn on a terminal alone.
 pub(super) fn progress_bar(points: u64) -> indicatif::ProgressBar {
     if super::stderr_is_terminal() { indicatif::ProgressBar::new(points) } else { indicatif::ProgressBar::hidden() }
-}
-
-/// The choices of a row, with their values.
-fn choices(space: &Space, row: &Row) -> Vec<(String, String)> {
-    space.locate(row.point).map(|(region, n)| region.named(n)).unwrap_or_default()
-}
-
-/// Names of every choice, in the order of the text.
-fn columns(space: &Space) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for (name, _) in &space.open {
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
-    names
-}
-
-fn cells(space: &Space, row: &Row, names: &[String]) -> Vec<String> {
-    let values = choices(space, row);
-    let of = |name: &String| values.iter().find(|(n, _)| n == name).map_or_else(String::new, |(_, v)| v.clone());
-    names.iter().map(of).collect()
-}
-
-/// Metrics that every row shows.
-const OWN: [&str; 4] = ["step_time", "tokens_per_s", "peak_memory", "mfu"];
-
-/// Rows shown: of one objective the best, of several the whole front.
-fn shown(answer: &Answer, top: usize) -> &[Row] {
-    &answer.rows[..answer.rows.len().min(top.max(1))]
-}
-
-fn text(job: &str, space: &Space, answer: &Answer, top: usize) -> String {
-    let mut out = String::new();
-    let counted =
-        |n: u64, what: &str| format!("{} {what}{}", search::grouped(u128::from(n)), if n == 1 { "" } else { "s" });
-    let _ = writeln!(
-        out,
-        "{job}: {}, {} legal",
-        counted(answer.points, "point"),
-        search::grouped(u128::from(answer.legal))
-    );
-    let width = answer.rejected.iter().map(|r| search::grouped(u128::from(r.points)).len()).max().unwrap_or(0);
-    for r in &answer.rejected {
-        let n = search::grouped(u128::from(r.points));
-        let _ = writeln!(out, "  {n:>width$} rejected: {}", r.rule.name);
-    }
-    let names = columns(space);
-    let mut table: Vec<Vec<String>> = Vec::new();
-    let mut head = vec!["#".to_string()];
-    head.extend(names.iter().cloned());
-    let others: Vec<usize> =
-        (0..answer.goals.len()).filter(|g| !OWN.contains(&answer.goals[*g].text.as_str())).collect();
-    head.extend(others.iter().map(|g| answer.goals[*g].text.clone()));
-    head.extend(["step time", "tokens/s", "memory", "MFU"].map(String::from));
-    table.push(head);
-    for (i, row) in shown(answer, top).iter().enumerate() {
-        let mut line = vec![(i + 1).to_string()];
-        line.extend(cells(space, row, &names));
-        line.extend(others.iter().map(|g| {
-            let goal = &answer.goals[*g];
-            show(goal.value(row.objectives[*g]), &goal.unit)
-        }));
-        line.push(show(row.step_time, &Unit::time()));
-        line.push(search::grouped(row.tokens_per_s as u128));
-        line.push(format!("{:.1} GiB", row.peak_memory / f64::from(1 << 30)));
-        line.push(format!("{:.1}%", 100.0 * row.mfu));
-        table.push(line);
-    }
-    let widths: Vec<usize> =
-        (0..table[0].len()).map(|c| table.iter().map(|l| l[c].chars().count()).max().unwrap_or(0)).collect();
-    let _ = writeln!(out);
-    for line in &table {
-        let padded: Vec<_> = line.iter().zip(&widths).map(|(cell, w)| format!("{cell:>w$}")).collect();
-        let _ = writeln!(out, "  {}", padded.join("  ").trim_end());
-    }
-    if let Some(why) = runner_up(space, answer) {
-        let _ = writeln!(out, "\n{why}");
-    }
-    out
-}
-
-/// The second best point and why it is not the best.
-fn runner_up(space: &Space, answer: &Answer) -> Option<String> {
-    if answer.goals.len() > 1 {
-        let n = answer.rows.len();
-        return Some(format!("{n} point{} that no other beats in every objective", if n == 1 { "" } else { "s" }));
-    }
-    let [best, next, ..] = &answer.rows[..] else { return Some("no other point is legal".into()) };
-    let (a, b, goal) = (best.objectives.first()?, next.objectives.first()?, answer.goals.first()?);
-    let named: Vec<_> = choices(space, next).iter().map(|(n, v)| format!("{n} = {v}")).collect();
-    let why = if a < b {
-        let shown = |v: f64| show(goal.value(v), &goal.unit);
-        format!("`{}` is {} against {}", goal.text, shown(*b), shown(*a))
-    } else if best.peak_memory < next.peak_memory {
-        "as good, with more memory".into()
-    } else {
-        "as good, and later in the text".into()
-    };
-    Some(format!("runner-up: {}: {why}", named.join(", ")))
-}
-
-fn json(job: &str, space: &Space, answer: &Answer, top: usize) -> String {
-    // Each objective's own value, under its text.
-    let objectives = |r: &Row| -> serde_json::Map<String, serde_json::Value> {
-        let pairs = answer.goals.iter().zip(&r.objectives);
-        pairs.map(|(g, v)| (g.text.clone(), g.value(*v).into())).collect()
-    };
-    let row = |r: &Row| {
-        let values: serde_json::Map<String, serde_json::Value> =
-            choices(space, r).into_iter().map(|(n, v)| (n, v.into())).collect();
-        serde_json::json!({
-            "choices": values, "objectives": objectives(r), "step_time_s": r.step_time,
-            "tokens_per_s": r.tokens_per_s, "peak_memory_bytes": r.peak_memory, "mfu": r.mfu,
-        })
-    };
-    let rejected: Vec<_> =
-        answer.rejected.iter().map(|r| serde_json::json!({ "rule": r.rule.name, "points": r.points })).collect();
-    let rows: Vec<_> = shown(answer, top).iter().map(row).collect();
-    let value = serde_json::json!({
-        "schema": "parc-search/1", "job": job, "points": answer.points, "legal": answer.legal,
-        "rejected": rejected, "best": rows,
-    });
-    format!("{value}\n")
-}
-
-fn csv(space: &Space, answer: &Answer, top: usize) -> String {
-    let names = columns(space);
-    // Quoted where a cell would end early.
-    let cell = |s: &String| if s.contains([',', '"']) { format!("\"{}\"", s.replace('"', "\"\"")) } else { s.clone() };
-    let mut out = names.iter().map(cell).collect::<Vec<_>>().join(",");
-    out.push_str(",step_time_s,tokens_per_s,peak_memory_bytes,mfu\n");
-    for row in shown(answer, top) {
-        let cells: Vec<_> = cells(space, row, &names).iter().map(cell).collect();
-        let _ =
-            writeln!(out, "{},{},{},{},{}", cells.join(","), row.step_time, row.tokens_per_s, row.peak_memory, row.mfu);
-    }
-    out
 }

@@ -92,7 +92,12 @@ impl Schedule {
 
     /// Whether the longest path at some times is a path at any: the order is fixed, ends, and nothing is issued together.
     pub fn is_strict(&self) -> bool {
-        self.hints.is_none() && !self.is_endless() && !self.ops.iter().any(|op| op.joined)
+        self.hints.is_none() && !self.is_endless() && !self.joins()
+    }
+
+    /// Whether any operations are issued together.
+    pub fn joins(&self) -> bool {
+        self.ops.iter().any(|op| op.joined)
     }
 
     /// Whether two operations are issued together, of which this is the second.

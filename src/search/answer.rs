@@ -56,8 +56,16 @@ pub struct Rejected {
 pub struct Answer {
     /// All points.
     pub points: u64,
-    /// Points that obey every rule.
+    /// Points judged whole, their schedule run, that obey every rule.
     pub legal: u64,
+    /// Points judged whole, where not all were.
+    pub judged: u64,
+    /// Points that cannot be among the best, whatever their schedule does.
+    pub bounded: u64,
+    /// Whether nothing is left that may be better.
+    pub proved: bool,
+    /// Whether the search was stopped before its end.
+    pub stopped: bool,
     /// The best points in order; of several objectives, those that no other beats.
     pub rows: Vec<Row>,
     /// What each objective is.
@@ -84,6 +92,10 @@ impl Answer {
         Self {
             points: space.points,
             legal: part.legal,
+            judged: space.points,
+            bounded: 0,
+            proved: true,
+            stopped: false,
             rows: part.rows,
             goals: part.goals,
             rejected,

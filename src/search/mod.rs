@@ -5,10 +5,14 @@
 //! that are left. What a point gives does not depend on who evaluates it, so results do not depend on threads.
 
 mod answer;
+mod bound;
 mod conflict;
 mod errors;
 mod evaluator;
+mod guided;
 mod known;
+mod nest;
+mod report;
 mod settle;
 mod shaped;
 mod space;
@@ -17,6 +21,7 @@ pub use answer::{Answer, Goal, Rejected, Row};
 pub use conflict::explain;
 pub use errors::grouped;
 pub use evaluator::evaluator;
+pub use report::{CannotMerge, Report};
 pub use settle::{Open, legal_point, settle};
 pub use space::{Axis, Fixed, Region, Space};
 
@@ -29,12 +34,14 @@ use crate::source::{Sources, Span};
 use indexmap::IndexMap;
 use shaped::{Outcome, SHOWN, Shaped, refusal};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Points a thread takes at a time.
 const RUN: u64 = 4_096;
 /// Ways of failing that are told apart when nothing is legal.
 const WAYS: usize = 4_096;
+/// Points that are judged to say why nothing is legal.
+const WHY: u64 = 1 << 18;
 
 /// What to search and how.
 #[derive(Copy, Clone, Debug)]
@@ -55,6 +62,18 @@ pub struct Task<'a> {
     pub light: bool,
     /// Points looked at, from the first.
     pub limit: u64,
+    /// Spaces of up to so many points are judged point by point, larger ones as far as it takes to find the best.
+    pub whole: u64,
+    /// Which part of how many to search, from 0.
+    pub part: (u64, u64),
+    /// Ends the search with what it has, once true.
+    pub stop: &'a AtomicBool,
+}
+
+impl Task<'_> {
+    fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
 }
 
 /// What one run of points gave.
@@ -74,8 +93,23 @@ struct Part {
     refused: Option<Diagnostic>,
 }
 
-/// Judges every point of `space`; `progress` is told how many are done.
+/// Searches `space`; `progress` is told how many points are done.
 pub fn search(task: Task<'_>, space: &Space, progress: &(dyn Fn(u64) + Sync)) -> Answer {
+    if space.points > task.whole
+        && !task.light
+        && let Some(found) = guided::guided(task, space, progress)
+        && (found.part.legal > 0 || task.part.1 > 1 || task.stopped())
+    {
+        let (judged, bounded, proved) = (found.judged, found.bounded, found.proved);
+        let stopped = task.stopped();
+        return Answer { judged, bounded, proved, stopped, ..Answer::new(task, space, found.part) };
+    }
+    // Where nothing is legal, the first points say why.
+    every(Task { limit: task.limit.min(task.whole.max(WHY)), ..task }, space, progress)
+}
+
+/// Judges every point of `space`.
+fn every(task: Task<'_>, space: &Space, progress: &(dyn Fn(u64) + Sync)) -> Answer {
     let runs: Vec<(usize, u64, u64)> = space
         .regions
         .iter()
@@ -84,6 +118,9 @@ pub fn search(task: Task<'_>, space: &Space, progress: &(dyn Fn(u64) + Sync)) ->
             (0..region.points.div_ceil(RUN)).map(move |k| (r, k * RUN, ((k + 1) * RUN).min(region.points)))
         })
         .take_while(|(r, from, _)| space.regions[*r].start + from < task.limit)
+        .enumerate()
+        .filter(|(i, _)| *i as u64 % task.part.1 == task.part.0)
+        .map(|(_, run)| run)
         .collect();
     let (next, done) = (AtomicU64::new(0), AtomicU64::new(0));
     let work = || {
@@ -91,7 +128,7 @@ pub fn search(task: Task<'_>, space: &Space, progress: &(dyn Fn(u64) + Sync)) ->
         let mut shapes: (usize, Vec<Shaped<'_>>) = (0, Vec::new());
         loop {
             let i = next.fetch_add(1, Ordering::Relaxed) as usize;
-            let Some((r, from, to)) = runs.get(i).copied() else { return parts };
+            let Some((r, from, to)) = runs.get(i).copied().filter(|_| !task.stopped()) else { return parts };
             if shapes.0 != r {
                 shapes = (r, Vec::new());
             }
@@ -113,7 +150,8 @@ pub fn search(task: Task<'_>, space: &Space, progress: &(dyn Fn(u64) + Sync)) ->
     for (_, part) in parts {
         all.join(part, task.top);
     }
-    Answer::new(task, space, all)
+    let stopped = task.stopped();
+    Answer { stopped, proved: !stopped, ..Answer::new(task, space, all) }
 }
 
 impl Part {

@@ -28,7 +28,7 @@ pub(super) enum Outcome {
 
 /// A shape and what is prepared for it.
 pub(super) struct Shaped<'p> {
-    program: &'p Program,
+    pub(super) program: &'p Program,
     /// Whether rules alone are looked at.
     light: bool,
     pub(super) shape: Shape<'p>,
@@ -36,11 +36,13 @@ pub(super) struct Shaped<'p> {
     pub(super) rules: Vec<Rule>,
     pub(super) early: usize,
     /// Which input of the graph each axis of the region is.
-    inputs: Vec<Option<usize>>,
+    pub(super) inputs: Vec<Option<usize>>,
     readings: Block,
     first: Block,
     pub(super) times: Block,
     last: Block,
+    /// A node for each objective; less is better.
+    pub(super) objectives: Vec<expr::Id>,
     /// What the objectives are.
     pub(super) goals: Vec<Goal>,
     schedules: BTreeMap<(u32, u32), Result<Schedule, usize>>,
@@ -136,6 +138,7 @@ impl<'p> Shaped<'p> {
             times: Block::new(graph, &times),
             last: Block::new(graph, &last),
             goals,
+            objectives,
             schedules: BTreeMap::new(),
             rules,
             shape,

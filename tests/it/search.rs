@@ -3,8 +3,11 @@
 use crate::compile::{Checked, clean, settings};
 use parc::diagnostics::{Sink, render};
 use parc::elaborate::Settings;
-use parc::search::{self, Answer, Row, Space, Task};
+use parc::search::{self, Answer, Report, Row, Space, Task};
 use std::cmp::Ordering;
+use std::sync::atomic::AtomicBool;
+
+static NEVER: AtomicBool = AtomicBool::new(false);
 
 const LAYOUT: &str = "edition 1
 layout Mine(tp: Int, pp: Int, v: Int = 1, dp: Int = devices / (tp * pp)) {
@@ -35,8 +38,25 @@ fn space(checked: &Checked, settings: &Settings) -> Space {
 }
 
 fn answer(checked: &Checked, settings: &Settings, space: &Space, threads: usize) -> Answer {
+    answer_with(checked, settings, space, threads, u64::MAX)
+}
+
+/// The same where spaces of more than `whole` points are not judged point by point.
+fn answer_with(checked: &Checked, settings: &Settings, space: &Space, threads: usize, whole: u64) -> Answer {
     let (program, sources, job) = (&checked.program, &checked.sources, checked.job());
-    let task = Task { program, sources, job, settings, top: 100, threads, light: false, limit: u64::MAX };
+    let task = Task {
+        program,
+        sources,
+        job,
+        settings,
+        top: TOP,
+        threads,
+        light: false,
+        limit: u64::MAX,
+        whole,
+        part: (0, 1),
+        stop: &NEVER,
+    };
     search::search(task, space, &|_| {})
 }
 
@@ -66,6 +86,9 @@ fn agrees(row: &Row, point: &(u64, [f64; 3])) {
     let own = [row.step_time, row.tokens_per_s, row.peak_memory];
     assert!(own.iter().zip(&point.1).all(|(a, b)| near(*a, *b)), "{row:?} {point:?}");
 }
+
+/// Rows asked for.
+const TOP: usize = 5;
 
 const FIELDS: &str = "layout = Mine(tp in {1, 2, 3, 4, 8}, pp in {1, 2, 4}, v in {1, 2}), batch in {32 seq, 48 seq}
   micro_batch in {1 seq, 2 seq, 3 seq}";
@@ -176,4 +199,103 @@ train run {
     let mut sink = Sink::new();
     let one = parc::driver::compile(&checked.program, &checked.sources, checked.job(), &only, &mut sink);
     assert_eq!(one.expect("settled").job.layout_name, "B");
+}
+
+/// Schedules, splits and what is open in the jobs of the test below: layouts that one rank runs whole, that fill and drain,
+/// that interleave, that cut by cost, that hide communication behind other operations.
+const SPACES: [(&str, &str, &str); 5] = [
+    ("one_f_one_b", "even", "tp in {1, 2, 3, 4, 8}, pp in {1, 2, 4, 5}"),
+    ("interleaved(v)", "even", "tp in {1, 2, 8}, pp in {1, 2, 4}, v in {1, 2, 3}"),
+    ("zb_h1", "even", "tp in {1, 2, 4}, pp in {1, 2, 4, 8}"),
+    ("dualpipe", "even", "tp in {1, 2, 4}, pp in {2, 4, 8}"),
+    ("gpipe", "balanced(counting = [embed, head])", "tp in {2, 4, 8}, pp in {1, 2, 4}"),
+];
+
+/// A search led by bounds gives the rows of a search of every point, and counts every point once.
+#[test]
+fn bounds_leave_out_only_what_is_worse() {
+    let goals = [
+        ["minimize step_time", "minimize energy"],
+        ["maximize tokens_per_s", "minimize price * step_time"],
+        ["minimize step_time", "minimize [step_time, peak_memory]"],
+        ["maximize mfu", "minimize peak_memory"],
+        ["minimize step_time", "minimize [price, peak_memory]"],
+    ];
+    let mut left_out = 0;
+    for ((schedule, split, open), goals) in SPACES.into_iter().zip(goals) {
+        let layout = LAYOUT.replace("interleaved(v)", schedule).replace("balanced(counting = [embed, head])", split);
+        let fields = format!("layout = Mine({open}), batch = 32 seq, micro_batch in {{1 seq, 2 seq}}");
+        for goal in goals {
+            let text = job(&fields, goal).replace(LAYOUT, &layout);
+            let checked = clean(&text);
+            let none = Settings::default();
+            let space = space(&checked, &none);
+            let all = answer(&checked, &none, &space, 1);
+            let led = answer_with(&checked, &none, &space, 2, 0);
+            assert!(all.legal > 2, "{schedule}: {} legal", all.legal);
+            let rows = if goal.contains('[') { all.rows.len() } else { TOP };
+            assert_eq!(led.rows[..rows.min(led.rows.len())], all.rows[..rows.min(all.rows.len())], "{schedule} {goal}");
+            assert!(led.proved, "{schedule} {goal}");
+            let rejected: u64 = led.rejected.iter().map(|r| r.points).sum();
+            assert_eq!(led.legal + rejected + led.bounded, space.points, "{schedule} {goal}: every point counts once");
+            let alone = answer_with(&checked, &none, &space, 1, 0);
+            assert_eq!(
+                (alone.rows, alone.judged, alone.bounded),
+                (led.rows, led.judged, led.bounded),
+                "threads change nothing"
+            );
+            left_out += led.bounded;
+        }
+    }
+    assert!(left_out > 20, "bounds leave out {left_out}");
+}
+
+/// Parts of a search, written and read as files are, give the rows of the whole.
+#[test]
+fn parts_join_to_the_whole() {
+    for goal in ["minimize step_time", "minimize [step_time, peak_memory]"] {
+        let checked = clean(&job(FIELDS, goal));
+        let none = Settings::default();
+        let space = space(&checked, &none);
+        let (program, sources) = (&checked.program, &checked.sources);
+        let report = |part| {
+            let job = checked.job();
+            let settings = &none;
+            let stop = &NEVER;
+            let task = Task {
+                program,
+                sources,
+                job,
+                settings,
+                top: 3,
+                threads: 2,
+                light: false,
+                limit: u64::MAX,
+                whole: 0,
+                part,
+                stop,
+            };
+            Report::new("run", task, &space, &search::search(task, &space, &|_| {}))
+        };
+        let whole = report((0, 1));
+        let parts: Vec<Report> = (0..3).map(|k| Report::read(&report((k, 3)).json()).expect("its own JSON")).collect();
+        let merged = Report::merge(&parts).expect("three of three");
+        assert_eq!(merged.best, whole.best, "{goal}");
+        let counted = |r: &Report| r.legal + r.bounded + r.rejected.iter().map(|x| x.points).sum::<u64>();
+        assert_eq!((counted(&merged), counted(&whole)), (space.points, space.points));
+        assert!(parts.iter().all(|p| counted(p) < space.points), "each part has its own points");
+        let why = Report::merge(&parts[..2]).expect_err("one is missing").to_string();
+        assert_eq!(why, "of 3 parts, missing: 3");
+        let twice = [parts[0].clone(), parts[0].clone(), parts[2].clone()];
+        assert_eq!(
+            Report::merge(&twice).expect_err("two are missing or twice").to_string(),
+            "of 3 parts, missing: 2; there more than once: 1"
+        );
+        assert_eq!(
+            Report::merge(&[parts[0].clone(), whole]).expect_err("another").to_string(),
+            "file 2 is of another search than the first"
+        );
+        assert!(merged.page().contains(&merged.json().trim_end().replace('<', "\\u003c")), "the page holds the data");
+        assert_eq!(merged.csv().lines().count(), 1 + merged.rows().len());
+    }
 }
