@@ -5,7 +5,7 @@ use super::live::{Buffer, Live, Term};
 use super::placement::AxisUse::{Partial, Split, Whole};
 use super::plan::adjoint;
 use super::work::Extents;
-use super::{Content, Placement, StepKind, Task, TensorId, Work, chains, storage};
+use super::{Content, Placement, StepKind, Task, TensorId, Work, chains};
 use crate::expr;
 use crate::graph::{DimId, MapFn, OpId, OpKind, ValueId, ValueRole};
 use indexmap::IndexMap;
@@ -207,8 +207,8 @@ impl Builder<'_> {
         let plan = self.plan.op(op);
         let mut place = adjoint(result, &plan.needs[at]);
         if matches!(self.graph.flow[op].kind, OpKind::Combine(_)) && at == 1 {
-            // The weights meet slots that are a partial sum.
-            place = plan.needs[0].partial.iter().fold(place, |p, axis| p.with(*axis, Partial));
+            // The weights meet a part of the slots, or slots that are a partial sum.
+            place = plan.natural.partial.iter().fold(place, |p, axis| p.with(*axis, Partial));
         }
         Some(self.whole(value, Content::Gradient, place))
     }
@@ -286,6 +286,10 @@ impl Builder<'_> {
             return;
         }
         let mut reads = vec![result.tensor];
+        if let OpKind::Embed { .. } = op.kind {
+            let need = self.plan.op(id).needs[0].clone();
+            reads.push(self.bring(pass, site, op.inputs[0], &need));
+        }
         for (value, need) in self.backward_reads(id) {
             // The weights' gradients need the slots where their tokens are: as the forward received them.
             let returned = self.returned.get(&id).copied().filter(|t| self.tensors[t.0 as usize].value == value);
@@ -347,6 +351,9 @@ impl Builder<'_> {
         for (_, tensor) in gradients.iter().filter(|(at, _)| wanted.contains(at)) {
             let place = self.place(*tensor).clone();
             self.tensors[tensor.0 as usize].place = axes.iter().fold(place, |p, axis| p.with(*axis, there));
+            if let OpKind::Combine(r) = &self.graph.flow[id].kind {
+                self.tensors[tensor.0 as usize].spread = self.spread(id, r);
+            }
             out.push(*tensor);
         }
         out
@@ -417,10 +424,9 @@ impl Builder<'_> {
     /// Bytes of what was gathered for the backward of `op` and is not kept.
     fn copies_of(&mut self, id: OpId) -> expr::Id {
         let op = &self.graph.flow[id];
-        let keep = storage::keeps_gathered(self.graph, self.layout, op.region);
         let mut bytes = Vec::new();
         for (value, need) in self.backward_reads(id) {
-            if !keep && *self.plan.rest(value) != need && !self.is_param(value) {
+            if !self.stays(op.region, value, &need) && *self.plan.rest(value) != need && !self.is_param(value) {
                 bytes.push(self.mem(value, &need));
             }
         }

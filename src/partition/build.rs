@@ -34,6 +34,8 @@ pub(super) struct Builder<'a> {
     pub(super) copied: IndexMap<(ValueId, Placement, RegionId), Vec<StepId>>,
     /// See `copied`.
     pub(super) made_by: IndexMap<OpId, Vec<StepId>>,
+    /// What the unit at hand keeps for its backward.
+    pub(super) saved: IndexMap<(ValueId, Placement), TensorId>,
     /// Parameters gathered for longer than one pass, by the unit that uses them.
     pub(super) held: IndexMap<(u32, ValueId), TensorId>,
     /// Statistics that the forward of each op summed over a split dimension.
@@ -84,6 +86,7 @@ impl<'a> Builder<'a> {
             kept: IndexMap::new(),
             copied: IndexMap::new(),
             made_by: IndexMap::new(),
+            saved: IndexMap::new(),
             held: IndexMap::new(),
             statistics: IndexMap::new(),
             returned: IndexMap::new(),
@@ -114,7 +117,7 @@ impl Builder<'_> {
 
     /// Adds a tensor that is cut no further.
     pub(super) fn whole(&mut self, value: ValueId, content: Content, place: Placement) -> TensorId {
-        self.tensor(Tensor { value, content, place, cut: SmallVec::new(), along: None, passing: false })
+        self.tensor(Tensor { value, content, place, cut: SmallVec::new(), along: None, spread: None, passing: false })
     }
 
     /// The placement of a tensor.

@@ -4,8 +4,9 @@ use super::build::{Builder, Pass};
 use super::placement::AxisUse::{Partial, Split, Whole};
 use super::plan::{OnAxis, Planner};
 use super::{Collective, CollectiveKind, Placement, Purpose, TensorId, Work};
-use crate::graph::{Op, OpId, OpKind, Route, ValueId};
+use crate::graph::{DimId, Op, OpId, OpKind, Route, ValueId};
 use crate::layout::AxisId;
+use smallvec::SmallVec;
 
 /// Tokens and choices to slots. An axis that splits tokens splits experts or slots afterwards; one that splits the
 /// experts' weights has them gathered.
@@ -31,8 +32,13 @@ pub(super) fn combine(planner: &Planner<'_>, op: &Op, r: &Route, axis: AxisId) -
     }
     let from = planner.at(slots, axis);
     let out = planner.rule(op.output).on(axis);
+    // Slots lie in the order of the tokens that filled them: only where those were split alike are they a rank's own.
+    let filled = planner.graph.ops().find(|(_, o)| matches!(&o.kind, OpKind::Dispatch(d) if d.slots == r.slots));
+    let alike = |t| filled.is_some_and(|(_, o)| planner.rule(o.inputs[0]).on(axis) == Split(t));
     match (from, out) {
-        (Split(d), Split(t)) if (d == r.experts || d == r.slots) && planner.has(route, t) => (vec![from, out], out),
+        (Split(d), Split(t)) if (d == r.experts || d == r.slots) && planner.has(route, t) && alike(t) => {
+            (vec![from, out], out)
+        }
         (Split(d), _) if d == r.experts => (vec![from, Whole], Partial),
         (Split(d), _) if planner.has(op.output, d) => (vec![from, Whole], from),
         (Split(_) | Whole | Partial, _) => (vec![Whole, Whole], Whole),
@@ -60,7 +66,17 @@ impl Builder<'_> {
         let axes = axes.into_iter().collect();
         let what = Collective { kind: CollectiveKind::AllToAll, axes, bytes, value, purpose, maximum: false };
         let site = self.site(id);
-        self.collective(pass, site, what, tensor, place)
+        let moved = self.collective(pass, site, what, tensor, place);
+        self.tensors[moved.0 as usize].spread = if out { None } else { self.spread(id, r) };
+        moved
+    }
+
+    /// How the experts of slots that are beside their tokens lie on a rank.
+    pub(super) fn spread(&self, id: OpId, r: &Route) -> Option<(DimId, SmallVec<[AxisId; 2]>)> {
+        let (_, at_experts) = self.slots(id);
+        let (axes, beside) = (at_experts.axes_of(r.experts), self.at_tokens(id, r));
+        let block = axes.starts_with(beside.axes_of(r.experts));
+        (!block).then(|| (r.experts, axes.iter().copied().collect()))
     }
 
     /// The slots a dispatch fills or a combine empties, and where they are at their experts.

@@ -3,8 +3,7 @@
 use super::build::{Builder, Pass, Site};
 use super::placement::AxisUse;
 use super::{
-    Collective, CollectiveKind, Content, Phase, Placement, Purpose, StepKind, Task, Tensor, TensorId, attention,
-    chains, storage,
+    Collective, CollectiveKind, Content, Phase, Placement, Purpose, StepKind, Task, Tensor, TensorId, attention, chains,
 };
 use crate::expr::{self, Node};
 use crate::graph::{Attention, DimId, OpId, OpKind, ValueId, ValueRole};
@@ -31,8 +30,9 @@ impl Builder<'_> {
             return made;
         }
         let key = (value, need.clone(), site.region);
-        // What runs again makes its own copies: those of the forward were let go.
-        let kept = if pass.recomputed { None } else { self.kept.get(&key) };
+        // Copies of the forward that were let go are made again.
+        let ids = self.kept.get(&key).filter(|_| self.graph.value(value).role == ValueRole::Input);
+        let kept = ids.or(self.saved.get(&(value, need.clone())));
         if let Some(copy) = pass.copies.get(&key).or(kept) {
             return *copy;
         }
@@ -74,9 +74,16 @@ impl Builder<'_> {
                 _ => natural.clone(),
             };
             let mut result = self.whole(op.output, Content::Value, place);
+            if let OpKind::Dispatch(r) = &op.kind {
+                self.tensors[result.0 as usize].spread = self.spread(*id, r);
+            }
             self.compute(pass, (*id, Task::Forward), work, (&reads, &[result]));
             if let OpKind::Dispatch(r) = &op.kind {
                 result = self.exchange(pass, *id, r, result);
+            }
+            if matches!(op.kind, OpKind::Attention(_) | OpKind::Softmax { .. }) {
+                // The backward reads the result where it came out.
+                pass.copies.insert((op.output, natural.clone(), site.region), result);
             }
             if self.graph.value(op.output).role == ValueRole::Loss && !natural.partial.is_empty() {
                 self.losses.push((*id, result));
@@ -90,9 +97,14 @@ impl Builder<'_> {
             }
             pass.made.insert(op.output, result);
         }
-        // Copies that are kept serve the backward too.
+        // Copies that are kept serve the backward too; ids are small.
         for (key, copy) in &pass.copies {
-            if storage::keeps_gathered(self.graph, self.layout, key.2) {
+            let ids = self.graph.value(key.0).role == ValueRole::Input && self.plan.looks_up(self.graph, key.0);
+            // A parameter's piece is sliced again for free.
+            if self.is_param(key.0) {
+                continue;
+            }
+            if ids || self.stays(key.2, key.0, &key.1) {
                 self.kept.insert(key.clone(), *copy);
             }
         }

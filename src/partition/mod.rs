@@ -14,8 +14,8 @@
 //! - the loss, a scalar, is summed over ranks once an update;
 //! - `recompute all` runs the whole of its region again, its last op too, as activation checkpointing does;
 //! - a product adds its gradient to one that is there already; any other sum of gradients is a step;
-//! - an axis is gathered or scattered on its own: where an outer axis of a dimension goes and an inner stays, the
-//!   blocks are not put in order again.
+//! - a copy made by an all-to-all is as large as the value: the backward keeps it instead, or beside it;
+//! - statistics of a split norm or loss, and ids, are kept for the backward and not counted: a few bytes a row.
 
 mod attention;
 mod backward;
@@ -212,6 +212,8 @@ impl Builder<'_> {
         for (at, part) in parts.iter_mut().enumerate().rev() {
             let unit = at as u32;
             let kept = self.kept(unit, &part.ops);
+            let tensors = kept.saved.iter().filter_map(|s| s.tensor);
+            self.saved = tensors.map(|t| ((self.tensors[t.0 as usize].value, self.place(t).clone()), t)).collect();
             let mut pass = Pass::new(Phase::Backward, unit, false);
             self.gather(&mut pass, &part.params, rests, |hold| hold == Hold::Layer);
             // What runs again comes first; its copies are its own, but for those that are kept.
@@ -220,6 +222,8 @@ impl Builder<'_> {
             self.forward(&mut again, &kept.again);
             pass.steps.extend(again.steps);
             pass.made.extend(again.made);
+            let stay = again.copies.into_iter().filter(|(key, _)| self.stays(key.2, key.0, &key.1));
+            pass.copies.extend(stay);
             let working = self.backward(&mut pass, &part.ops, &mut grads);
             let remade = kept.remade.iter().map(|(v, p)| self.mem(*v, p)).collect::<Vec<_>>();
             let remade = remade.into_iter().chain(kept.remade_extra);

@@ -1,6 +1,7 @@
 //! What may be kept or made again where `recompute = ?` leaves it open: the question, as data. Nothing is chosen here.
 
 use super::build::Builder;
+use super::saved::Needed;
 use super::{Open, Placement};
 use crate::graph::{OpId, RegionId, ValueId, ValueRole};
 use crate::layout::RecomputeWhat;
@@ -28,13 +29,7 @@ impl Builder<'_> {
     }
 
     /// What is open in `unit`, in the order it is made. `save` is what is kept as long as nothing is chosen.
-    pub(super) fn open(
-        &mut self,
-        unit: u32,
-        ops: &[OpId],
-        save: &IndexMap<ValueId, Placement>,
-        needed: &IndexMap<ValueId, Placement>,
-    ) -> Vec<Open> {
+    pub(super) fn open(&mut self, unit: u32, ops: &[OpId], save: &IndexSet<ValueId>, needed: &Needed) -> Vec<Open> {
         let mut out: Vec<Open> = Vec::new();
         // Where a value is in the list, and a copy of one in another place.
         let mut values: IndexMap<ValueId, usize> = IndexMap::new();
@@ -92,18 +87,14 @@ impl Builder<'_> {
     }
 
     /// `value` as something that can be kept.
-    fn item(
-        &mut self,
-        value: ValueId,
-        save: &IndexMap<ValueId, Placement>,
-        needed: &IndexMap<ValueId, Placement>,
-    ) -> Open {
-        let place = needed.get(&value).unwrap_or_else(|| self.plan.rest(value)).clone();
-        let kept = self.lying(value, &place);
-        let ready = match needed.get(&value) {
-            Some(place) => self.mem(value, place),
-            None => self.sizes.exprs.int(0),
-        };
-        Open { value, steps: None, kept: Some(kept), ready, needed: save.contains_key(&value), from: Vec::new() }
+    fn item(&mut self, value: ValueId, save: &IndexSet<ValueId>, needed: &Needed) -> Open {
+        let there = needed.get(&value).cloned().unwrap_or_default();
+        let rest = vec![self.plan.rest(value).clone()];
+        let places = if there.is_empty() { &rest } else { &there };
+        let kept: Vec<_> = places.iter().map(|p| self.lying(value, p)).collect();
+        let kept = self.sizes.exprs.sum(kept);
+        let ready: Vec<_> = there.iter().map(|p| self.mem(value, p)).collect();
+        let ready = self.sizes.exprs.sum(ready);
+        Open { value, steps: None, kept: Some(kept), ready, needed: save.contains(&value), from: Vec::new() }
     }
 }

@@ -70,6 +70,11 @@ impl Placement {
         Self { dims: self.dims.clone(), partial: SmallVec::new() }
     }
 
+    /// Whether a rank holds as much of a value here as at `other`: the same axes split it.
+    pub(super) fn is_as_large_as(&self, other: &Self) -> bool {
+        self.partial.is_empty() && other.partial.is_empty() && self.axes() == other.axes()
+    }
+
     /// The same with each axis' use replaced by `f` of it.
     #[must_use]
     pub fn map(&self, f: impl Fn(AxisUse) -> AxisUse) -> Self {

@@ -50,6 +50,12 @@ impl Plan {
         &self.rest[value.0 as usize]
     }
 
+    /// Whether `value` holds the ids of a lookup.
+    pub(super) fn looks_up(&self, graph: &OpGraph, value: ValueId) -> bool {
+        let ids = |(op, at): &(OpId, usize)| *at == 0 && matches!(graph.flow[*op].kind, OpKind::Embed { .. });
+        self.uses[value.0 as usize].iter().any(ids)
+    }
+
     /// Whether a gradient flows to `value`.
     pub(super) fn needs_grad(&self, value: ValueId) -> bool {
         self.needs_grad[value.0 as usize]

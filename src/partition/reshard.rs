@@ -4,7 +4,6 @@
 
 use super::placement::AxisUse::{self, Partial, Split, Whole};
 use super::{CollectiveKind, Placement};
-use crate::graph::DimId;
 use crate::layout::AxisId;
 use smallvec::SmallVec;
 
@@ -19,69 +18,67 @@ pub(super) struct Move {
     pub(super) after: Placement,
 }
 
-/// Axes that do the same between the same two dimensions.
-type Group = ((Option<DimId>, Option<DimId>), SmallVec<[AxisId; 2]>);
-
 /// The moves from `from` to `to`; a partial sum `to` asks for is left as it is.
+///
+/// The axes of a dimension cut it one inside the other: only the innermost can leave, and one that comes cuts what is
+/// there further. Where an outer one goes or comes, those inside it are gathered first and sliced again afterwards.
 pub(super) fn moves(from: &Placement, to: &Placement) -> Vec<Move> {
-    let mut axes = from.axes();
-    axes.extend(to.axes());
-    axes.sort();
-    axes.dedup();
     let mut out = Vec::new();
     let mut now = from.clone();
-    for kind in [
-        CollectiveKind::Slice,
-        CollectiveKind::ReduceScatter,
-        CollectiveKind::AllToAll,
-        CollectiveKind::AllReduce,
-        CollectiveKind::AllGather,
-    ] {
-        // A group is one collective over the product of its axes.
-        let mut groups: Vec<Group> = Vec::new();
-        for axis in axes.iter().copied() {
-            let (before, after) = (from.on(axis), to.on(axis));
-            if step(before, after) != Some(kind) {
-                continue;
-            }
-            let key = (dim(before), dim(after));
-            match groups.iter_mut().find(|(k, _)| *k == key) {
-                Some((_, group)) => group.push(axis),
-                None => groups.push((key, std::iter::once(axis).collect())),
-            }
-        }
-        for (_, group) in groups {
-            let after = group.iter().fold(now.clone(), |p, a| p.with(*a, to.on(*a)));
-            let larger = if kind == CollectiveKind::AllGather { after.clone() } else { now.clone() };
-            out.push(Move { kind, axes: group, larger, after: after.clone() });
-            now = after;
-        }
+    while let Some((kind, axes, target)) = next(&now, to) {
+        let after = axes.iter().fold(now.clone(), |p, a| p.with(*a, target));
+        let larger = if kind == CollectiveKind::AllGather { after.clone() } else { now.clone() };
+        out.push(Move { kind, axes, larger, after: after.clone() });
+        now = after;
     }
     out
 }
 
-fn dim(on: AxisUse) -> Option<DimId> {
-    match on {
-        Split(d) => Some(d),
-        Whole | Partial => None,
-    }
-}
+/// Axes of one collective.
+type Axes = SmallVec<[AxisId; 2]>;
 
-/// The table: what one axis costs.
-fn step(from: AxisUse, to: AxisUse) -> Option<CollectiveKind> {
-    match (from, to) {
-        (Partial, Whole) => Some(CollectiveKind::AllReduce),
-        (Partial, Split(_)) => Some(CollectiveKind::ReduceScatter),
-        (Split(_), Whole) => Some(CollectiveKind::AllGather),
-        (Split(a), Split(b)) if a != b => Some(CollectiveKind::AllToAll),
-        (Whole, Split(_)) => Some(CollectiveKind::Slice),
-        (Whole, Whole) | (Split(_), Split(_)) | (Whole | Split(_) | Partial, Partial) => None,
+/// The next move: a group of axes is one collective over their product.
+fn next(now: &Placement, to: &Placement) -> Option<(CollectiveKind, Axes, AxisUse)> {
+    for kind in [CollectiveKind::Slice, CollectiveKind::ReduceScatter, CollectiveKind::AllToAll] {
+        for (dim, wanted) in &to.dims {
+            let there = now.axes_of(*dim);
+            let Some(coming) = wanted.strip_prefix(there) else { continue };
+            let Some(first) = coming.first() else { continue };
+            let before = now.on(*first);
+            let axes: Axes = coming.iter().copied().take_while(|a| now.on(*a) == before).collect();
+            let fits = match (before, kind) {
+                (Whole, CollectiveKind::Slice) | (Partial, CollectiveKind::ReduceScatter) => true,
+                (Split(d), CollectiveKind::AllToAll) => d != *dim && now.axes_of(d).ends_with(&axes),
+                _ => false,
+            };
+            if fits {
+                return Some((kind, axes, Split(*dim)));
+            }
+        }
     }
+    let sums: Axes = now.partial.iter().copied().filter(|a| to.on(*a) == Whole).collect();
+    if !sums.is_empty() {
+        return Some((CollectiveKind::AllReduce, sums, Whole));
+    }
+    // Gathers that are asked for, then those that make way.
+    for asked in [true, false] {
+        for (dim, axes) in &now.dims {
+            let stays = axes.iter().zip(to.axes_of(*dim)).take_while(|(a, b)| a == b).count();
+            let goes = |a: &&AxisId| !asked || to.on(**a) == Whole;
+            let mut going: Axes = axes[stays..].iter().rev().take_while(goes).copied().collect();
+            going.reverse();
+            if !going.is_empty() {
+                return Some((CollectiveKind::AllGather, going, Whole));
+            }
+        }
+    }
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::DimId;
 
     const B: DimId = DimId(0);
     const S: DimId = DimId(1);
@@ -107,5 +104,21 @@ mod tests {
         let moves = moves(&from, &to);
         assert_eq!(moves.last().map(|m| m.after.clone()), Some(to));
         assert_eq!(moves[0].kind, CollectiveKind::AllToAll);
+    }
+
+    /// Rank (i, j) of S:dp,tp holds block 2i + j of four, and of S:tp half j: what it lacks is not in its group of dp.
+    #[test]
+    fn an_outer_axis_goes_or_comes_after_the_inner_ones_went() {
+        let both = Placement::default().with(DP, Split(S)).with(TP, Split(S));
+        let inner = Placement::default().with(TP, Split(S));
+        let gather = CollectiveKind::AllGather;
+        assert_eq!(kinds(&both, &inner), [(gather, 2), (CollectiveKind::Slice, 1)]);
+        assert_eq!(kinds(&inner, &both), [(gather, 1), (CollectiveKind::Slice, 2)]);
+        let partial = inner.clone().with(DP, Partial);
+        let scatter = CollectiveKind::ReduceScatter;
+        assert_eq!(kinds(&partial, &both), [(gather, 1), (scatter, 1), (CollectiveKind::Slice, 1)]);
+        // The inner one is free to go.
+        assert_eq!(kinds(&both, &Placement::default().with(DP, Split(S))), [(gather, 1)]);
+        assert_eq!(moves(&partial, &both).last().map(|m| m.after.clone()), Some(both));
     }
 }

@@ -23,6 +23,9 @@ pub(super) struct Kept {
     pub(super) open: Vec<Open>,
 }
 
+/// Values, and the places they are needed in.
+pub(super) type Needed = IndexMap<ValueId, Vec<Placement>>;
+
 /// A region that recomputes everything: the item, and the path of the region.
 type Scope = (usize, Vec<PathPart>);
 
@@ -44,15 +47,17 @@ impl Builder<'_> {
                 let kept = inputs.into_iter().filter(|i| i.kept && grads);
                 kept.map(|i| (i.value, self.plan.op(i.op).needs[i.operand].clone())).collect()
             }
-            OpKind::Norm { .. } | OpKind::CrossEntropy { .. } | OpKind::Select { .. } if any_grad => vec![need(0)],
+            OpKind::CrossEntropy { .. } | OpKind::Select { .. } if any_grad => vec![need(0)],
+            // The gradient goes through the gain.
+            OpKind::Norm { .. } if any_grad => (0..op.inputs.len().min(2)).map(need).collect(),
             // Who went where; the weights' gradients need the results of the experts.
             OpKind::Dispatch(_) if any_grad => vec![need(1)],
             OpKind::Combine(_) if any_grad => vec![need(0), need(1)],
             OpKind::Custom(c) if any_grad => c.saves.iter().map(|at| need(*at)).collect(),
-            OpKind::Softmax { .. } if any_grad => vec![(op.output, self.plan.rest(op.output).clone())],
+            OpKind::Softmax { .. } if any_grad => vec![(op.output, self.plan.op(id).natural.clone())],
             OpKind::Attention(_) if any_grad => {
                 let mut reads: Vec<_> = (0..op.inputs.len()).map(need).collect();
-                reads.push((op.output, self.plan.rest(op.output).clone()));
+                reads.push((op.output, self.plan.op(id).natural.clone()));
                 reads
             }
             _ => Vec::new(),
@@ -61,8 +66,8 @@ impl Builder<'_> {
 
     /// Decides what `unit`, whose ops are `ops` (last ops of their chains), keeps.
     pub(super) fn kept(&mut self, unit: u32, ops: &[OpId]) -> Kept {
-        let needed = self.needed(ops);
-        let mut save: IndexMap<ValueId, Placement> = IndexMap::new();
+        let mut needed = self.needed(ops);
+        let mut save: IndexSet<ValueId> = IndexSet::new();
         let mut again: IndexSet<OpId> = IndexSet::new();
         let scopes: IndexMap<OpId, Option<Scope>> =
             ops.iter().map(|id| (*id, self.recompute_scope(unit, self.graph.flow[*id].region))).collect();
@@ -97,9 +102,8 @@ impl Builder<'_> {
             if held || !seen.insert(value) {
                 continue;
             }
-            let place = needed.get(&value).unwrap_or_else(|| self.plan.rest(value)).clone();
             let Some(op) = producer(value) else {
-                save.insert(value, place);
+                save.insert(value);
                 continue;
             };
             let in_scope = scopes.get(&op).is_some_and(Option::is_some);
@@ -108,19 +112,29 @@ impl Builder<'_> {
                 continue;
             }
             if !named && (needed.contains_key(&value) || entering.contains(&value) || by_kind.contains(&value)) {
-                save.insert(value, place);
+                save.insert(value);
                 continue;
             }
             again.insert(op);
             wanted.extend(self.reads(op).into_iter().map(|(v, _)| v));
         }
-        let remade = needed.iter().filter(|(v, _)| !save.contains_key(*v));
-        let remade: Vec<_> = remade.map(|(v, p)| (*v, p.clone())).collect();
-        save.sort_keys();
+        let remade = needed.iter().filter(|(v, _)| !save.contains(*v));
+        let remade: Vec<_> = remade.flat_map(|(v, all)| all.iter().map(|p| (*v, p.clone()))).collect();
+        // What runs again may read a value elsewhere than the backward does.
+        for op in &again {
+            let region = self.graph.flow[*op].region;
+            for (value, need) in self.reads(*op).into_iter().filter(|(v, _)| save.contains(v)) {
+                self.note(&mut needed, region, value, need);
+            }
+        }
+        save.sort();
         let open = self.open(unit, ops, &save, &needed);
         let mut saved: Vec<_> = Vec::new();
-        for (value, place) in save {
-            saved.push(self.save(unit, value, &place));
+        for value in save {
+            let places = needed.get(&value).cloned().unwrap_or_else(|| vec![self.plan.rest(value).clone()]);
+            for place in places {
+                saved.push(self.save(unit, value, &place));
+            }
         }
         // What a combine received and is not kept comes once more.
         let kept: IndexSet<ValueId> = saved.iter().map(|s| s.value).collect();
@@ -141,20 +155,32 @@ impl Builder<'_> {
         Kept { saved, again: again.into_iter().collect(), remade, remade_extra, open }
     }
 
-    /// What the backward of `ops` needs, each value once; where gathered copies stay, as needed.
-    fn needed(&self, ops: &[OpId]) -> IndexMap<ValueId, Placement> {
-        let mut needed: IndexMap<ValueId, Placement> = IndexMap::new();
+    /// What the backward of `ops` needs, each value once; where gathered copies stay, as needed. A copy that is no larger
+    /// than the value stays too: nothing is saved by moving it again.
+    fn needed(&self, ops: &[OpId]) -> Needed {
+        let mut needed = Needed::new();
         for id in ops {
-            let keep = storage::keeps_gathered(self.graph, self.layout, self.graph.flow[*id].region);
             for (value, need) in self.backward_reads(*id) {
-                if matches!(self.graph.value(value).role, ValueRole::Param(_)) {
-                    continue;
+                if !matches!(self.graph.value(value).role, ValueRole::Param(_)) {
+                    self.note(&mut needed, self.graph.flow[*id].region, value, need);
                 }
-                let place = if keep { need } else { self.plan.rest(value).clone() };
-                needed.entry(value).or_insert(place);
             }
         }
         needed
+    }
+
+    /// Notes that `value` is read as `need` in `region`: there, or where it rests.
+    fn note(&self, needed: &mut Needed, region: RegionId, value: ValueId, need: Placement) {
+        let place = if self.stays(region, value, &need) { need } else { self.plan.rest(value).clone() };
+        let places = needed.entry(value).or_default();
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+
+    /// Whether a copy of `value` made for `need` in `region` stays for the backward.
+    pub(super) fn stays(&self, region: RegionId, value: ValueId, need: &Placement) -> bool {
+        need.is_as_large_as(self.plan.rest(value)) || storage::keeps_gathered(self.graph, self.layout, region)
     }
 
     fn save(&mut self, unit: u32, value: ValueId, place: &Placement) -> Saved {

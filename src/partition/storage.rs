@@ -31,6 +31,26 @@ pub(super) struct Rest {
     pub(super) rests: [Resting; 4],
 }
 
+impl Rest {
+    /// `axes` as they cut what is stored, outermost first: those of state and parameter, of the state, of the parameter,
+    /// then of the gradient alone. So what one class is cut by further lies within another's piece.
+    fn nested(&self, axes: &[AxisId]) -> Vec<AxisId> {
+        let mut all = axes.to_vec();
+        all.sort_by_key(|a| {
+            let (param, state) = (self.param.contains(a), self.state.contains(a));
+            (!(param && state), !state, !param, *a)
+        });
+        all.dedup();
+        all
+    }
+
+    /// The axes the optimizer's results are cut by: those of the state, and of the parameter where it is cut further.
+    fn updated(&self) -> Vec<AxisId> {
+        let finer = self.state.iter().all(|a| self.param.contains(a));
+        self.nested(if finer { &self.param } else { &self.state })
+    }
+}
+
 /// The `store` that speaks of `class` in `region`: innermost scope first, then later text.
 pub fn resting<'l>(
     graph: &OpGraph,
@@ -162,12 +182,19 @@ struct Moved {
 /// A tensor in a bucket.
 struct Item {
     tensor: TensorId,
-    /// What a scatter cuts it along.
-    along: Option<DimId>,
+    /// How a scatter cuts it: by these axes, outermost first, along this dimension.
+    cut: (Vec<AxisId>, Option<DimId>),
     /// The tensor it becomes, where there is one already.
     to: Option<TensorId>,
     /// Which of the collectives alike it goes into.
     piece: u32,
+}
+
+impl Item {
+    /// One that no scatter cuts.
+    fn new(tensor: TensorId, piece: u32) -> Self {
+        Self { tensor, cut: (Vec::new(), None), to: None, piece }
+    }
 }
 
 impl Buckets {
@@ -182,13 +209,13 @@ impl Buckets {
 }
 
 /// `tensor` after a collective of `kind` over `axes` moved what is stored.
-fn stored(tensor: &Tensor, kind: CollectiveKind, axes: &[AxisId], along: Option<DimId>) -> Tensor {
+fn stored(tensor: &Tensor, kind: CollectiveKind, axes: &[AxisId], cut: (Vec<AxisId>, Option<DimId>)) -> Tensor {
     let mut out = tensor.clone();
     out.place.partial.retain(|a| !axes.contains(a));
     match kind {
-        CollectiveKind::ReduceScatter => {
-            out.cut = union(&tensor.cut, axes).into();
-            out.along = along;
+        CollectiveKind::ReduceScatter | CollectiveKind::Slice => {
+            out.cut = cut.0.into();
+            out.along = cut.1;
         }
         _ => out.cut.retain(|a| !axes.contains(a)),
     }
@@ -206,7 +233,7 @@ impl Builder<'_> {
             let (mut reads, mut writes) = (Vec::new(), Vec::new());
             for item in items {
                 let old = &self.tensors[item.tensor.0 as usize];
-                let (value, new) = (old.value, stored(old, kind, &axes, item.along));
+                let (value, new) = (old.value, stored(old, kind, &axes, item.cut));
                 let new = item.to.unwrap_or_else(|| self.tensor(new));
                 reads.push(item.tensor);
                 writes.push(new);
@@ -226,7 +253,7 @@ impl Builder<'_> {
     fn cut(&mut self, value: ValueId, content: Content, cut: &[AxisId], along: Option<DimId>) -> TensorId {
         let place = self.plan.rest(value).clone();
         let along = along.filter(|_| !cut.is_empty());
-        self.tensor(Tensor { value, content, place, cut: cut.into(), along, passing: false })
+        self.tensor(Tensor { value, content, place, cut: cut.into(), along, spread: None, passing: false })
     }
 
     /// The parameter `value` as it rests when the step begins.
@@ -234,7 +261,7 @@ impl Builder<'_> {
         if let Some(made) = self.made[value.0 as usize] {
             return made;
         }
-        let made = self.cut(value, Content::Value, &rest.param, rest.along[0]);
+        let made = self.cut(value, Content::Value, &rest.nested(&rest.param), rest.along[0]);
         self.made[value.0 as usize] = Some(made);
         made
     }
@@ -290,7 +317,7 @@ impl Builder<'_> {
                 let to = self.held.get(&key).copied().filter(|_| hold == Hold::Step);
                 let what = (CollectiveKind::AllGather, &rest.param[..], Purpose::GatherParam);
                 let piece = self.piece(*value, rest.bucket);
-                buckets.add(what, Item { tensor, along: None, to, piece }, bytes);
+                buckets.add(what, Item { to, ..Item::new(tensor, piece) }, bytes);
             }
         }
         for (value, tensor) in self.flush(pass, buckets) {
@@ -344,43 +371,65 @@ impl Builder<'_> {
         mut used: Vec<(ValueId, ParamGrad)>,
         rests: &[Rest],
     ) -> Vec<(ValueId, ParamGrad)> {
-        let mut scatters = Buckets::default();
-        let mut sums: Vec<(ValueId, Vec<AxisId>, expr::Id)> = Vec::new();
-        for (value, ParamGrad { tensor, .. }) in &used {
-            let rest = &rests[self.param_index(*value)];
-            let Tensor { place, cut, .. } = self.tensors[tensor.0 as usize].clone();
-            let now = |b: &Self, axis: AxisId| b.each_microbatch(*value, rest, axis) == (pass.phase == Phase::Backward);
-            let shard: Vec<_> = union(&rest.grad, &rest.state);
-            let due: Vec<_> = place.partial.iter().copied().filter(|a| now(self, *a)).collect();
-            let (scatter, sum): (Vec<_>, Vec<_>) = due.into_iter().partition(|a| shard.contains(a));
-            let elements = self.param_elements(*value);
-            // What an earlier phase scattered is smaller already.
-            let mut at = self.flat(elements, &cut);
-            let bytes = self.sizes.times(at, self.sizes.bytes.reduce);
-            let along = if rest.grad.is_empty() { rest.along[2] } else { rest.along[1] };
-            let what = (CollectiveKind::ReduceScatter, &scatter[..], Purpose::ReduceGrad);
-            let piece = self.piece(*value, self.reduce_bucket(*value));
-            scatters.add(what, Item { tensor: *tensor, along, to: None, piece }, bytes);
-            at = self.flat(at, &scatter);
-            let bytes = self.sizes.times(at, self.sizes.bytes.reduce);
-            sums.push((*value, sum, bytes));
-        }
-        let settle = |used: &mut Vec<(ValueId, ParamGrad)>, done: &IndexMap<ValueId, TensorId>| {
-            for (value, grad) in used {
-                grad.tensor = done.get(value).copied().unwrap_or(grad.tensor);
-            }
+        let phase = pass.phase;
+        let due = |b: &Self, value: ValueId, tensor: TensorId| -> Vec<AxisId> {
+            let now = |axis: &AxisId| {
+                let rest = &rests[b.param_index(value)];
+                b.each_microbatch(value, rest, *axis) == (phase == Phase::Backward)
+            };
+            b.place(tensor).partial.iter().copied().filter(now).collect()
         };
-        let scattered = self.flush(pass, scatters);
-        settle(&mut used, &scattered);
-        let mut buckets = Buckets::default();
-        for ((value, axes, bytes), (_, grad)) in sums.iter().zip(&used) {
-            let what = (CollectiveKind::AllReduce, &axes[..], Purpose::ReduceGrad);
-            let piece = self.piece(*value, self.reduce_bucket(*value));
-            buckets.add(what, Item { tensor: grad.tensor, along: None, to: None, piece }, *bytes);
+        // One inside the other: an axis that is no part of the sum is sliced, the next ones are scattered.
+        loop {
+            let (mut slices, mut scatters) = (Buckets::default(), Buckets::default());
+            for (value, ParamGrad { tensor, .. }) in &used {
+                let rest = &rests[self.param_index(*value)];
+                let due = due(self, *value, *tensor);
+                let cut = self.tensors[tensor.0 as usize].cut.clone();
+                let shard = rest.nested(&union(&rest.grad, &rest.state));
+                let left: Vec<_> = shard.iter().copied().filter(|a| !cut.contains(a)).collect();
+                if !left.iter().any(|a| due.contains(a)) {
+                    continue;
+                }
+                let scatter = due.contains(&left[0]);
+                let run: Vec<_> = left.into_iter().take_while(|a| due.contains(a) == scatter).collect();
+                let along = if rest.grad.is_empty() { rest.along[2] } else { rest.along[1] };
+                let piece = self.piece(*value, self.reduce_bucket(*value));
+                let item = Item { cut: (rest.nested(&[&cut[..], &run].concat()), along), ..Item::new(*tensor, piece) };
+                // What an earlier phase scattered is smaller already.
+                let bytes = self.gradient_bytes(*value, &cut);
+                let run = union(&run, &[]);
+                if scatter {
+                    scatters.add((CollectiveKind::ReduceScatter, &run, Purpose::ReduceGrad), item, bytes);
+                } else {
+                    slices.add((CollectiveKind::Slice, &run, Purpose::ReduceGrad), item, bytes);
+                }
+            }
+            let mut done = self.flush(pass, slices);
+            done.extend(self.flush(pass, scatters));
+            if done.is_empty() {
+                break;
+            }
+            settle(&mut used, &done);
         }
-        let summed = self.flush(pass, buckets);
+        let mut sums = Buckets::default();
+        for (value, grad) in &used {
+            let axes = due(self, *value, grad.tensor);
+            let cut = self.tensors[grad.tensor.0 as usize].cut.clone();
+            let bytes = self.gradient_bytes(*value, &cut);
+            let piece = self.piece(*value, self.reduce_bucket(*value));
+            sums.add((CollectiveKind::AllReduce, &axes, Purpose::ReduceGrad), Item::new(grad.tensor, piece), bytes);
+        }
+        let summed = self.flush(pass, sums);
         settle(&mut used, &summed);
         used
+    }
+
+    /// Bytes on the wire of the gradient of a parameter that is cut over `cut`.
+    fn gradient_bytes(&mut self, value: ValueId, cut: &[AxisId]) -> expr::Id {
+        let elements = self.param_elements(value);
+        let elements = self.flat(elements, cut);
+        self.sizes.times(elements, self.sizes.bytes.reduce)
     }
 
     /// After the update: parameters gathered where the state is split further than they rest, gradients where the
@@ -393,37 +442,55 @@ impl Builder<'_> {
         gradients: &mut IndexMap<ValueId, TensorId>,
         trains: bool,
     ) -> Vec<(ValueId, (TensorId, TensorId))> {
-        let mut params = Buckets::default();
-        let mut grads = Buckets::default();
-        let mut made = Vec::new();
+        let (mut params, mut slices, mut grads) = (Buckets::default(), Buckets::default(), Buckets::default());
+        let mut made: IndexMap<ValueId, (TensorId, TensorId)> = IndexMap::new();
         for value in owned {
             let rest = rests[self.param_index(*value)].clone();
             let elements = self.param_elements(*value);
+            let cut = rest.updated();
             let along = if rest.state.is_empty() { rest.along[0] } else { rest.along[2] };
-            let updated = self.cut(*value, Content::Updated, &union(&rest.state, &rest.param), along);
-            made.push((*value, updated));
+            let updated = self.cut(*value, Content::Updated, &cut, along);
+            made.insert(*value, (updated, updated));
             if !trains {
                 continue;
             }
             let gather: Vec<_> = rest.state.iter().copied().filter(|a| !rest.param.contains(a)).collect();
-            let at = self.flat(elements, &rest.param);
+            let stay: Vec<_> = cut.iter().copied().filter(|a| !gather.contains(a)).collect();
+            let at = self.flat(elements, &stay);
             let bytes = self.sizes.times(at, self.sizes.bytes.gather);
-            let what = (CollectiveKind::AllGather, &gather[..], Purpose::GatherParam);
             let piece = self.piece(*value, rest.bucket);
-            params.add(what, Item { tensor: updated, along: None, to: None, piece }, bytes);
+            params.add((CollectiveKind::AllGather, &gather, Purpose::GatherParam), Item::new(updated, piece), bytes);
             let Some(tensor) = gradients.get(value).copied() else { continue };
-            let cut = self.tensors[tensor.0 as usize].cut.clone();
-            let whole: Vec<_> =
-                cut.into_iter().filter(|a| !rest.state.contains(a) && !rest.param.contains(a)).collect();
-            let at = self.flat(elements, &rest.state);
-            let bytes = self.sizes.times(at, self.sizes.bytes.reduce);
-            let what = (CollectiveKind::AllGather, &whole[..], Purpose::ReduceGrad);
-            let piece = self.piece(*value, rest.bucket);
-            grads.add(what, Item { tensor, along: None, to: None, piece }, bytes);
+            let held = self.tensors[tensor.0 as usize].cut.clone();
+            let whole: Vec<_> = held.iter().copied().filter(|a| !cut.contains(a)).collect();
+            let left: Vec<_> = held.into_iter().filter(|a| cut.contains(a)).collect();
+            let bytes = self.gradient_bytes(*value, &left);
+            grads.add(
+                (CollectiveKind::AllGather, &union(&whole, &[]), Purpose::ReduceGrad),
+                Item::new(tensor, piece),
+                bytes,
+            );
         }
         gradients.extend(self.flush(pass, grads));
-        let settled = self.flush(pass, params);
-        made.into_iter().map(|(v, updated)| (v, (updated, settled.get(&v).copied().unwrap_or(updated)))).collect()
+        for (value, tensor) in self.flush(pass, params) {
+            made.entry(value).and_modify(|m| m.1 = tensor);
+        }
+        // A parameter that rests over an axis the state does not: every rank made all of it and keeps its piece.
+        for value in owned.iter().filter(|_| trains) {
+            let rest = rests[self.param_index(*value)].clone();
+            let tensor = made[value].1;
+            let cut = self.tensors[tensor.0 as usize].cut.clone();
+            let slice: Vec<_> = rest.param.iter().copied().filter(|a| !cut.contains(a)).collect();
+            let elements = self.param_elements(*value);
+            let at = self.flat(elements, &cut);
+            let bytes = self.sizes.times(at, self.sizes.bytes.gather);
+            let item = Item { cut: (rest.nested(&rest.param), rest.along[0]), ..Item::new(tensor, 0) };
+            slices.add((CollectiveKind::Slice, &slice, Purpose::GatherParam), item, bytes);
+        }
+        for (value, tensor) in self.flush(pass, slices) {
+            made.entry(value).and_modify(|m| m.1 = tensor);
+        }
+        made.into_iter().collect()
     }
 
     /// The terms of each parameter's gradient in `unit` brought to one placement: the axes it is still partial over.
@@ -471,7 +538,7 @@ impl Builder<'_> {
                 let bytes = self.sizes.times(elements, self.sizes.bytes.reduce);
                 let mut buckets = Buckets::default();
                 let what = (CollectiveKind::AllGather, &cut[..], Purpose::ReduceGrad);
-                buckets.add(what, Item { tensor, along: None, to: None, piece: 0 }, bytes);
+                buckets.add(what, Item::new(tensor, 0), bytes);
                 tensor = self.flush(pass, buckets).get(&value).copied().unwrap_or(tensor);
             }
             whole.push(Term { tensor, buffer: None });
@@ -505,6 +572,13 @@ impl Builder<'_> {
             settled,
             rests: rest.rests,
         }
+    }
+}
+
+/// What each value became.
+fn settle(used: &mut [(ValueId, ParamGrad)], done: &IndexMap<ValueId, TensorId>) {
+    for (value, grad) in used {
+        grad.tensor = done.get(value).copied().unwrap_or(grad.tensor);
     }
 }
 

@@ -63,6 +63,9 @@ pub struct Tensor {
     pub cut: SmallVec<[AxisId; 2]>,
     /// The dimension it is cut along; flat where there is none: in the order it lies, padded to the group.
     pub along: Option<DimId>,
+    /// A dimension of which a rank's indices are no one block, and the axes that cut it: the rank holds its own block of
+    /// those that `place` names, and every block of the others. So are experts while their slots lie at the tokens.
+    pub spread: Option<(DimId, SmallVec<[AxisId; 2]>)>,
     /// Whether a rank holds one block of it at a time and sees the others pass, as keys and values in a ring.
     pub passing: bool,
 }

@@ -5,7 +5,7 @@
 //! 3. A value rests partial only where its one use may read a partial sum.
 //! 4. A collective has an axis, each once; bytes and steps are where their lists say.
 //! 5. Steps wait for earlier steps only.
-//! 6. A unit keeps a value once (an attention's statistics beside its result).
+//! 6. A unit keeps a tensor once.
 //! 7. A tensor is written once, has its value's dimensions, and a collective writes one for each it reads.
 
 use super::placement::AxisUse::{self, Partial, Split, Whole};
@@ -45,11 +45,10 @@ pub fn verify(graph: &OpGraph, layout: &Layout, sharded: &ShardedGraph) -> Vec<S
                 }
             }
         }
-        let mut kept: Vec<_> = unit.saved.iter().map(|s| s.value).collect();
+        let mut kept: Vec<_> = unit.saved.iter().filter_map(|s| Some((s.tensor?, s.value))).collect();
         kept.sort();
-        let thrice = kept.windows(3).find(|w| w[0] == w[2]);
-        if let Some(w) = thrice {
-            broken.push(format!("unit {at} keeps {} more than once", graph.describe(w[0])));
+        if let Some(w) = kept.windows(2).find(|w| w[0].0 == w[1].0) {
+            broken.push(format!("unit {at} keeps {} more than once", graph.describe(w[0].1)));
         }
     }
     broken

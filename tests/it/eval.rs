@@ -4,12 +4,21 @@ use parc::expr::{Graph, Id, Node};
 
 /// The value of `id`, with `inputs` for the leaves in the order they were declared.
 pub(crate) fn eval(graph: &Graph, inputs: &[f64], id: Id) -> f64 {
+    up_to(graph, inputs, id.0 + 1)[id.0 as usize]
+}
+
+/// The value of every node.
+pub(crate) fn all(graph: &Graph, inputs: &[f64]) -> Vec<f64> {
+    up_to(graph, inputs, graph.ids().count() as u32)
+}
+
+fn up_to(graph: &Graph, inputs: &[f64], nodes: u32) -> Vec<f64> {
     // Operands come before their users.
     let mut values: Vec<f64> = Vec::new();
-    for at in 0..=id.0 {
+    for at in 0..nodes {
         values.push(node(graph, inputs, &values, Id(at)));
     }
-    values[id.0 as usize]
+    values
 }
 
 fn node(graph: &Graph, inputs: &[f64], values: &[f64], id: Id) -> f64 {

@@ -45,6 +45,11 @@ pub(crate) fn extent(name: &str) -> f64 {
 impl Setup {
     /// An empty model with `mesh`, outermost axis first.
     pub(crate) fn new(mesh: &[(&str, i64)]) -> Self {
+        Self::sized(mesh, &EXTENTS)
+    }
+
+    /// An empty model of other extents.
+    pub(crate) fn sized(mesh: &[(&str, i64)], extents: &[(&str, i64)]) -> Self {
         let mut exprs = expr::Graph::new();
         let mut layout = Layout::default();
         for (name, _) in mesh {
@@ -53,15 +58,15 @@ impl Setup {
             layout.add_mesh_axis(name, size, span(0));
         }
         let mut graph = OpGraph::new(span(0));
-        for (name, extent) in EXTENTS {
-            let size = exprs.int(extent);
-            let data = match name {
+        for (name, extent) in extents {
+            let size = exprs.int(*extent);
+            let data = match *name {
                 "B" => Some(DataDim::Batch),
                 "S" => Some(DataDim::Sequence),
                 _ => None,
             };
             graph.add_dim(Dim {
-                name: name.into(),
+                name: (*name).into(),
                 extent: size,
                 true_extent: size,
                 data,
@@ -91,7 +96,12 @@ impl Setup {
 
     /// The Llama with `mesh`.
     pub(crate) fn llama(mesh: &[(&str, i64)]) -> Self {
-        let mut s = Self::new(mesh);
+        Self::new(mesh).with_llama()
+    }
+
+    /// The Llama in an empty model.
+    pub(crate) fn with_llama(self) -> Self {
+        let mut s = self;
         s.start("embed", 1, false);
         let tokens = s.value("tokens", "B S", ValueRole::Input);
         let wte = s.param("wte", "V H");

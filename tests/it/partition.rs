@@ -95,6 +95,22 @@ fn zero_1_scatters_gradients_and_gathers_parameters_once_an_update() {
     assert!((at_rest(&|p| p.rest_state) - params / 4.0).abs() < 0.5);
 }
 
+/// Rajbhandari et al. 2019, section 5.2: gradients are split as well, so that each microbatch reduces them: Ψ elements
+/// scattered a microbatch, Ψ gathered an update, 2Ψ in all with one microbatch, as ZeRO-1 and plain data parallelism.
+#[test]
+fn zero_2_scatters_gradients_at_each_microbatch() {
+    let classes = [Class::State, Class::Grad];
+    let mut s = Setup::llama(&[("dp", 4)]).shard("B", "dp", "").store(&classes, "dp", Hold::Layer);
+    let sharded = s.sharded();
+    let layer = &sharded.units[DECODER];
+    let params = split_params() + 2.0 * extent("H");
+    assert_eq!(s.collectives(&sharded, &layer.backward), [format!("reduce-scatter dp {}", params * 4.0)]);
+    assert_eq!(s.collectives(&sharded, &layer.update), [format!("all-gather dp {}", params * 2.0)]);
+    assert!(s.collectives(&sharded, &layer.forward).is_empty());
+    let rest: f64 = layer.params.iter().map(|p| s.number(p.rest_grad)).sum();
+    assert!((rest - params / 4.0).abs() < 0.5);
+}
+
 /// FSDP: gathered before the forward, again before the backward, gradients scattered at each microbatch.
 #[test]
 fn fsdp_gathers_twice_and_scatters_each_microbatch() {
@@ -164,10 +180,17 @@ fn context_parallel_methods() {
 
     // Ulysses: q, k, v and o change from sequence to heads and back, each way.
     let mut trade = context_parallel(Some(AttentionMethod::AllToAll));
-    let (forward, _) = layer(&mut trade);
+    // Jacobs et al. 2023 (arXiv 2309.14509), section 3.2: four all-to-alls each way; what was traded is kept as it is.
+    let (forward, backward) = layer(&mut trade);
     let (q, k) = (queries / 4.0, keys / 4.0);
     let moved = [q, k, k, q].map(|bytes| format!("all-to-all cp {bytes}"));
     assert_eq!(forward, moved);
+    let home = [q, k, k, q].map(|bytes| format!("all-to-all cp {bytes}"));
+    let sorted = |mut all: Vec<String>| {
+        all.sort();
+        all
+    };
+    assert_eq!(sorted(backward), sorted(home.to_vec()));
 }
 
 #[test]

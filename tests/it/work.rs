@@ -1,9 +1,12 @@
 //! Work grows with what is distinct in a program, never with how many devices or layers there are.
 
 use crate::compile;
+use crate::llama::Setup;
 use parc::diagnostics::Sink;
 use parc::driver;
 use parc::expr::Node;
+use parc::graph::{OpKind, ValueRole};
+use parc::layout::{Class, Hold};
 
 /// What compiling a job made: a stand-in for its work that no clock disturbs.
 #[derive(PartialEq, Eq, Debug)]
@@ -120,5 +123,38 @@ fn the_limit_on_devices_is_a_diagnostic() {
     for nodes in [(1u64 << 37) + 1, 1 << 50, u64::MAX >> 2] {
         let said = compile::check(&text(nodes, 32, 64, STORES[0])).attempt(&[]).expect_err("too many devices");
         assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+/// Twice the layers, all of them different, are twice the steps, tensors, edges, conditions and expressions.
+#[test]
+fn graph_work_is_linear_in_ops() {
+    let counts = |layers: usize| -> [usize; 6] {
+        let mut s = Setup::new(&[("dp", 2), ("tp", 4)]);
+        s.start("embed", 1, false);
+        let tokens = s.value("tokens", "B S", ValueRole::Input);
+        let wte = s.param("wte", "V H");
+        let mut x = s.op("x", "B S H", OpKind::Embed { over: s.dim("V"), bag: None }, &[tokens, wte]);
+        for _ in 0..layers {
+            s.start("decoder", 1, true);
+            x = s.layer(x);
+        }
+        let loss = s.value("loss", "", ValueRole::Loss);
+        let over = Some(s.dim("H"));
+        s.produce(OpKind::CrossEntropy { over, chunks: 1 }, &[x], loss);
+        let mut s = s.shard("B", "dp", "").shard("N K F V", "tp", "S").store(&[Class::State], "dp", Hold::Layer);
+        let sharded = s.sharded();
+        let saved = sharded.units.iter().map(|u| u.saved.len()).sum();
+        let (steps, edges) = (sharded.flow.node_count(), sharded.flow.edge_count());
+        [s.graph.ops().count(), steps, edges, sharded.tensors.len(), saved, s.exprs.ids().count()]
+    };
+    let [one, two, four] = [4, 8, 16].map(counts);
+    for at in 0..one.len() {
+        let (first, second) = (two[at] - one[at], four[at] - two[at]);
+        // Expressions are shared: the same layer again adds next to none.
+        assert!(second <= 2 * first, "{one:?} {two:?} {four:?}");
+        if at < 5 {
+            assert_eq!(second, 2 * first, "{one:?} {two:?} {four:?}");
+        }
     }
 }
