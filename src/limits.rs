@@ -52,8 +52,9 @@ limits! {
     DEVICE_BYTES: u64 = 1 << 60, "bytes a plan puts on one device";
     MAGNITUDE: u128 = 1 << 100, "size in bytes or FLOP";
     FIX_ROUNDS: usize = 32, "rounds in which `parc fix` applies fixes";
-    IMPORT_NESTING: usize = 64, "nesting of imported JSON";
+    IMPORT_NESTING: usize = 64, "nesting of an imported file";
+    IMPORT_VALUES: usize = 100_000, "values of an imported file, words of an imported script";
+    IMPORT_EXPANDED: usize = 4 << 20, "bytes put in for the variables of an imported script";
     IMPORT_DEVICES: usize = 256, "devices of an imported machine";
-    IMPORT_VALUES: usize = 100_000, "values of imported JSON";
     DIAGNOSTICS_KEPT: usize = 10_000, "diagnostics kept of one compilation";
 }

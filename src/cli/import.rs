@@ -3,7 +3,7 @@
 use super::project;
 use super::{Common, DiskWorld, Outcome};
 use crate::diagnostics::{Severity, Sink};
-use crate::import;
+use crate::import::{self, Extra, Imported};
 use crate::source::{FileId, Sources, Span, World};
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,34 @@ enum Format {
         #[arg(required = true)]
         paths: Vec<PathBuf>,
     },
+    /// A launch script of Megatron-LM's `pretrain_gpt.py`, or a file of its options
+    Megatron(Launch),
+    /// A configuration of torchtitan: TOML, or a Python module
+    Torchtitan(Launch),
+    /// A JSON configuration of DeepSpeed
+    Deepspeed(Launch),
+}
+
+/// A launch, and what it does not say itself.
+#[derive(Args, Debug)]
+struct Launch {
+    /// The file
+    path: PathBuf,
+    /// The model, as a file would name it: `Llama3_8B`
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+    /// The cluster, as a file would name it: `DGX_H100(nodes = 4)`
+    #[arg(long, value_name = "CLUSTER")]
+    cluster: Option<String>,
+    /// How many devices there are, where the file does not say
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    devices: Option<u64>,
+    /// Tokens of a sequence
+    #[arg(long, value_name = "TOKENS")]
+    sequence: Option<u64>,
+    /// The launch script beside the file; it is read, not run
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
@@ -34,6 +62,9 @@ pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
     let text = match &args.format {
         Format::Hf { path } => hf(path, &mut sources, &mut sink),
         Format::Topo { paths } => topo(paths, &mut sources, &mut sink),
+        Format::Megatron(l) => launch(l, import::megatron, &mut sources, &mut sink),
+        Format::Torchtitan(l) => launch(l, import::torchtitan, &mut sources, &mut sink),
+        Format::Deepspeed(l) => launch(l, import::deepspeed, &mut sources, &mut sink),
     };
     let outcome = project::report(&sources, &sink.finish(), common);
     if let Some(text) = text {
@@ -51,6 +82,21 @@ fn hf(path: &Path, sources: &mut Sources, sink: &mut Sink) -> Option<String> {
 fn topo(paths: &[PathBuf], sources: &mut Sources, sink: &mut Sink) -> Option<String> {
     let files = paths.iter().map(|p| read(p, sources, sink)).collect::<Option<Vec<_>>>()?;
     told(import::topo(sources, &files), sink)
+}
+
+/// What imports a launch.
+type Import = fn(&Sources, FileId, &Extra) -> Imported;
+
+fn launch(l: &Launch, import: Import, sources: &mut Sources, sink: &mut Sink) -> Option<String> {
+    let file = read(&l.path, sources, sink)?;
+    let script = match &l.script {
+        Some(path) => Some(read(path, sources, sink)?),
+        None => None,
+    };
+    let Launch { model, cluster, devices, sequence, .. } = l;
+    let extra =
+        Extra { model: model.clone(), cluster: cluster.clone(), devices: *devices, sequence: *sequence, script };
+    told(import(sources, file, &extra), sink)
 }
 
 /// A file of another program; `None` if it cannot be read, which is reported.

@@ -48,6 +48,7 @@ codes! {
     FileEmpty         "E0005" "file-empty"          Error "a file declares nothing";
     ImportMalformed   "E0006" "import-malformed"    Error "a file to import is not what it should be";
     ImportUnknown     "E0007" "import-unknown"      Error "a file to import describes what the library does not have";
+    ImportRefused     "E0008" "import-refused"      Error "a file to import breaks a rule of its own framework";
     // E01 syntax
     SyntaxUnexpected  "E0101" "unexpected-token"    Error "something else was expected here";
     SyntaxUnclosed    "E0102" "unclosed-bracket"    Error "a bracket is not closed";
@@ -113,6 +114,7 @@ codes! {
     NotSupported      "E0990" "not-supported"       Error "the compiler does not do this yet";
     // warnings
     ImportIgnored     "W0001" "import-ignored"      Warning "a field of an imported file is not read";
+    ImportAssumed     "W0002" "import-assumed"      Warning "an imported file leaves open what a job needs";
     EditionMissing    "W0101" "edition-missing"     Warning "a file names no edition";
     RuleIdle          "W0601" "rule-idle"           Warning "a rule matches no dimension of the model";
     AxisIdle          "W0602" "axis-idle"           Warning "a mesh axis does nothing";

@@ -41,6 +41,47 @@ impl Call {
         }
     }
 
+    /// The decoder of the common family, by the plainest family of the library that is it: `Llama` and `GPT` where nothing
+    /// but sizes differs.
+    pub(super) fn simplest(&mut self) {
+        let is = |name: &str, value: &str| self.args.iter().any(|(n, v)| *n == name && v == value);
+        let names: Vec<&str> = self.args.iter().map(|(n, _)| *n).collect();
+        let only = |allowed: &[&str]| names.iter().all(|n| allowed.contains(n));
+        let number = |name: &str| self.args.iter().find(|(n, _)| *n == name).and_then(|(_, v)| v.parse::<u64>().ok());
+        let sizes = ["layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "head_dim", "tied", "rope_base"];
+        let classic = [
+            "layers",
+            "hidden",
+            "heads",
+            "ffn",
+            "vocab",
+            "norm",
+            "tied",
+            "qkv_bias",
+            "out_bias",
+            "mlp_bias",
+            "activation",
+            "gated",
+            "positions",
+            "max_positions",
+        ];
+        if only(&sizes) {
+            self.family = "Llama";
+            if !names.contains(&"kv_heads") {
+                self.args.extend(number("heads").map(|h| ("kv_heads", h.to_string())));
+            }
+        } else if only(&classic)
+            && ["tied", "qkv_bias", "out_bias", "mlp_bias"].iter().all(|n| is(n, "true"))
+            && [("norm", "layer"), ("activation", "gelu"), ("gated", "false"), ("positions", "learned")]
+                .iter()
+                .all(|(n, v)| is(n, v))
+            && number("ffn") == number("hidden").and_then(|h| h.checked_mul(4))
+        {
+            self.family = "GPT";
+            self.args.retain(|(n, _)| matches!(*n, "layers" | "hidden" | "heads" | "vocab" | "max_positions"));
+        }
+    }
+
     /// `name = value` with a decimal point, unless it is what the family gives.
     pub(super) fn real(&mut self, name: &'static str, value: f64, given: f64) {
         if value.total_cmp(&given).is_ne() {

@@ -1,12 +1,24 @@
 //! Wording of what is wrong with an imported file.
 
+mod launch;
+
+pub(super) use launch::*;
+
 use crate::diagnostics::{Code, Diagnostic};
 use crate::source::Span;
 
 /// Text of the file as a message may show it: short, on one line.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let cut: String = text.chars().take(60).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(60).is_some() { format!("{cut}…") } else { cut }
+}
+
+/// What to do about a model that is not told.
+pub(super) const MODEL_OPTION: &str = "`--model Llama3_8B` names a model of the library instead";
+
+/// Not TOML: what the reader says.
+pub(super) fn toml(said: &str, span: Span) -> Diagnostic {
+    Diagnostic::new(Code::ImportMalformed, format!("the file is not TOML: {}", shown(said)), span, "")
 }
 
 /// Not JSON: what stands where something else was expected.

@@ -5,10 +5,16 @@
 
 mod call;
 mod config;
+mod deepspeed;
 mod errors;
 mod hf;
 mod json;
+mod megatron;
+mod options;
+mod program;
+mod shell;
 mod topo;
+mod torchtitan;
 
 use crate::diagnostics::Diagnostic;
 use crate::source::{FileId, Sources};
@@ -20,6 +26,36 @@ pub struct Imported {
     pub text: Option<String>,
     /// What was said on the way.
     pub said: Vec<Diagnostic>,
+}
+
+/// What the command line says that a launch does not.
+#[derive(Clone, Default, Debug)]
+pub struct Extra {
+    /// The model, an expression of the language.
+    pub model: Option<String>,
+    /// The cluster, an expression of the language.
+    pub cluster: Option<String>,
+    /// How many devices there are.
+    pub devices: Option<u64>,
+    /// Tokens of a sequence.
+    pub sequence: Option<u64>,
+    /// The launch script beside a configuration.
+    pub script: Option<FileId>,
+}
+
+/// A launch script of Megatron-LM as a program.
+pub fn megatron(sources: &Sources, file: FileId, extra: &Extra) -> Imported {
+    megatron::program(sources, file, extra)
+}
+
+/// A configuration of torchtitan as a program: TOML, or Python where the file's name ends with `.py`.
+pub fn torchtitan(sources: &Sources, file: FileId, extra: &Extra) -> Imported {
+    torchtitan::program(sources, file, extra)
+}
+
+/// A configuration of `DeepSpeed` as a program.
+pub fn deepspeed(sources: &Sources, file: FileId, extra: &Extra) -> Imported {
+    deepspeed::program(sources, file, extra)
 }
 
 /// A Hugging Face `config.json` as a model: one call of a family of the library, bound to a name made of `stem`, the

@@ -32,6 +32,8 @@ mod fuzz_syntax;
 mod hand;
 mod hardware;
 mod import;
+mod import_configs;
+mod import_launch;
 mod import_topo;
 mod layout_presets;
 mod llama;

@@ -134,7 +134,7 @@ fn unsharded(plan: &Plan, class: &str, axes: &[String], at: fn(String) -> Where,
 }
 
 /// Megatron's name for a region, by the end of its path.
-const MODULES: &[(&str, &str)] =
+pub(crate) const MODULES: &[(&str, &str)] =
     &[("attention.core", "core_attn"), ("mlp", "mlp"), ("moe", "moe"), ("moe.shared_expert", "shared_experts")];
 
 fn recompute(plan: &Plan, errors: &mut Reasons) -> Recompute {

@@ -11,6 +11,8 @@ mod memory;
 mod order;
 mod split;
 
+pub(crate) use memory::MODULES;
+
 use super::{Program, Reasons, Sizes, TargetError, Where};
 use crate::emit::plan::{DecoderInfo, Plan};
 

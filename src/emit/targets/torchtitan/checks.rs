@@ -234,7 +234,7 @@ pub(super) fn pipeline(plan: &Plan, sizes: &Sizes, reasons: &mut Reasons) -> Opt
 }
 
 /// The language's schedules, torchtitan's names, and whether chunks lie along a V.
-const SCHEDULES: &[(&str, &str, bool)] = &[
+pub(crate) const SCHEDULES: &[(&str, &str, bool)] = &[
     ("gpipe", "GPipe", false),
     ("one_f_one_b", "1F1B", false),
     ("interleaved", "Interleaved1F1B", false),

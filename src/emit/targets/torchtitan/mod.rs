@@ -8,6 +8,9 @@ mod checks;
 mod models;
 mod module;
 
+pub(crate) use checks::SCHEDULES;
+pub(crate) use models::registered;
+
 use super::{CliOption, Entry, Program, Reasons, Section, Sizes, Starter, TargetError, Where};
 use crate::emit::plan::Plan;
 use crate::emit::{Artifact, Artifacts};

@@ -69,6 +69,42 @@ const fn sparse(
     Model { package, flavor, config, shape, experts: Some(experts), tied: false }
 }
 
+/// Sizes of a model of the registry.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Sizes {
+    pub(crate) layers: u64,
+    pub(crate) hidden: u64,
+    pub(crate) heads: u64,
+    pub(crate) kv_heads: u64,
+    pub(crate) ffn: u64,
+    pub(crate) vocab: u64,
+    pub(crate) head_dim: u64,
+    pub(crate) rope_base: u64,
+    pub(crate) qk_norm: bool,
+    pub(crate) experts: Option<(u64, u64)>,
+    pub(crate) tied: bool,
+}
+
+/// The registry's model of this name.
+pub(crate) fn registered(package: &str, flavor: &str) -> Option<Sizes> {
+    let m = MODELS.iter().find(|m| m.package == package && m.flavor == flavor)?;
+    let f = FAMILIES.iter().find(|f| f.package == package)?;
+    let [layers, hidden, heads, kv_heads, ffn] = m.shape;
+    Some(Sizes {
+        layers,
+        hidden,
+        heads,
+        kv_heads,
+        ffn,
+        vocab: f.vocab,
+        head_dim: f.head_dim,
+        rope_base: f.rope_base,
+        qk_norm: f.qk_norm,
+        experts: m.experts,
+        tied: m.tied,
+    })
+}
+
 /// The registry's model of the same shape.
 pub(super) fn of(plan: &Plan, reasons: &mut Reasons) -> Option<Model> {
     let found = plan.model.decoder.as_ref().and_then(|d| MODELS.iter().find(|m| is(m, d)));
