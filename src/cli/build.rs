@@ -165,7 +165,7 @@ fn launch(p: &mut Project, args: &Arguments) -> Option<String> {
     let target = match target(args.target.as_deref(), span) {
         Ok(target) => target,
         Err(d) => {
-            p.sink.error(d);
+            p.sink.error(*d);
             return None;
         }
     };
@@ -233,7 +233,7 @@ pub(super) fn size(n: usize) -> String {
 }
 
 /// The target of this name; an unknown one is an error at `span`.
-pub(super) fn target(name: Option<&str>, span: Span) -> Result<&'static Target, Diagnostic> {
+pub(super) fn target(name: Option<&str>, span: Span) -> Result<&'static Target, Box<Diagnostic>> {
     let known: Vec<_> = TARGETS.iter().map(|t| t.name).collect();
-    name.and_then(targets::find).ok_or_else(|| errors::target_unknown("target", name, &known, span))
+    name.and_then(targets::find).ok_or_else(|| Box::new(errors::target_unknown("target", name, &known, span)))
 }

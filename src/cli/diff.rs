@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 pub(super) struct Arguments {
-    /// A file, or FILE:JOB for one of its jobs
+    /// A file, or `FILE:JOB` for one of its jobs
     before: String,
     /// What to compare it with; the same where it is left out
     #[arg(required_unless_present = "with")]
@@ -101,7 +101,7 @@ fn compiled(p: &mut Project, target: Option<&str>) -> Option<Side> {
     let target = match super::build::target(Some(target), p.program.entry(p.jobs[0]).name().span) {
         Ok(target) => target,
         Err(d) => {
-            p.sink.error(d);
+            p.sink.error(*d);
             return None;
         }
     };

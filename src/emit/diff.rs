@@ -209,7 +209,9 @@ fn said(plan: &Plan) -> Said {
         ("recompute", recompute(&layout.recompute)),
     ];
     for (name, value) in optional {
-        value.into_iter().for_each(|v| put(name, v));
+        if let Some(value) = value {
+            put(name, value);
+        }
     }
     for (dim, from, to) in layout.pads.iter().filter(|(_, from, to)| from != to) {
         put(&format!("pad {dim}"), format!("{from} to {to}"));

@@ -56,12 +56,12 @@ impl Graph {
     pub fn table(&mut self, table: Table) -> TableId {
         let whole = table.kind == Kind::Int;
         let narrow = super::NARROW as f64;
-        let fitting = |v: &f64| match v {
+        let fitting = |v: f64| match v {
             v if v.is_nan() => 0.0,
             v if whole => v.clamp(-narrow, narrow).floor() + 0.0,
             v => v.clamp(-f64::MAX, f64::MAX) + 0.0,
         };
-        let mut values: Vec<f64> = table.values.iter().map(fitting).collect();
+        let mut values: Vec<f64> = table.values.into_iter().map(fitting).collect();
         if values.is_empty() {
             values.push(0.0);
         }

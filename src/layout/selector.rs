@@ -105,20 +105,19 @@ impl Selector {
 
     /// As a user writes it.
     pub fn text(&self) -> String {
-        let mut out = String::new();
-        for (i, part) in self.parts.iter().enumerate() {
+        let texts = self.parts.iter().enumerate().map(|(i, part)| {
             let index = matches!(part, SelectorPart::Iterations { .. });
-            out.push_str(if i == 0 || index { "" } else { "." });
-            out.push_str(&match part {
+            let text = match part {
                 SelectorPart::Name(n) => n.clone(),
                 SelectorPart::One => "*".into(),
                 SelectorPart::Any => "**".into(),
                 SelectorPart::Iterations { from, to: Some(to) } if *to == from + 1 => format!("[{from}]"),
                 SelectorPart::Iterations { from, to: Some(to) } => format!("[{from}..{to}]"),
                 SelectorPart::Iterations { from, to: None } => format!("[{from}..]"),
-            });
-        }
-        out
+            };
+            if i == 0 || index { text } else { format!(".{text}") }
+        });
+        texts.collect()
     }
 
     /// The iterations at which it begins or ends, by the repeat's name.

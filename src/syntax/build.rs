@@ -118,6 +118,7 @@ impl Build<'_> {
     }
 
     /// `a`, `std::models::Llama3_8B`; and what other languages write for `true`, `false` and `none`.
+    #[expect(clippy::unnecessary_box_returns, reason = "the grammar passes boxes")]
     pub(super) fn path(&mut self, l: u32, first: Name, mut rest: Vec<Name>, r: u32) -> Box<Expr> {
         if rest.is_empty() {
             let (right, kind) = match first.text.as_str() {
