@@ -122,7 +122,7 @@ impl Bounds {
         let joined = job.pipeline.as_ref().is_some_and(|p| schedule::habits(shaped.program, &p.schedule).joins);
         let (microbatches, one) = (own[10 * units + 1], graph.int(1));
         let stages = own.get(10 * units + 2).copied().unwrap_or(one);
-        let counts: Vec<Id> = job.ops.units.iter().map(|u| graph.int(u.count as i64)).collect();
+        let counts: Vec<Id> = job.ops.units.iter().map(|u| graph.int(u.count)).collect();
         let mut work = Vec::new();
         let mut rest = Vec::new();
         for (u, count) in counts.iter().enumerate() {
@@ -162,7 +162,7 @@ impl Bounds {
 /// Memory of a rank that has every unit and one microbatch of each, and how long its update takes.
 fn whole(shaped: &Shaped<'_>, graph: &mut Graph, parameters: &[Id], counts: &[Id]) -> (Id, Id) {
     let (shape, r) = (&shaped.shape, &shaped.shape.roots);
-    let units: Vec<i64> = shape.job.ops.units.iter().map(|u| u.count as i64).collect();
+    let units: Vec<i64> = shape.job.ops.units.iter().map(|u| u.count).collect();
     let none = vec![0; counts.len()];
     let facts = stage::StageFacts {
         units: units.clone(),

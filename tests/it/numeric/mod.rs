@@ -13,6 +13,7 @@ mod cases;
 mod execute;
 mod experts;
 mod kernels;
+mod passes;
 mod random;
 mod reference;
 mod slopes;
