@@ -80,8 +80,8 @@ pub struct Point {
     pub peak_memory_bytes: f64,
     /// Model FLOP over peak FLOP.
     pub mfu: f64,
-    /// Its index in the space.
-    point: u64,
+    /// Its place in the space.
+    index: u64,
 }
 
 /// Why reports cannot be joined.
@@ -126,7 +126,7 @@ impl Report {
             tokens_per_s: row.tokens_per_s,
             peak_memory_bytes: row.peak_memory,
             mfu: row.mfu,
-            point: row.point,
+            index: row.point,
         };
         // The runner-up is kept whatever was asked for.
         let kept = if answer.goals.len() > 1 { answer.rows.len() } else { answer.rows.len().min(task.top.max(2)) };
@@ -189,7 +189,7 @@ impl Report {
         let mut kept: Vec<Row> = rows.iter().map(|(r, _)| r.clone()).collect();
         super::answer::keep_best(&mut kept, goals.len(), whole.top);
         rows.retain(|(r, _)| kept.contains(r));
-        let place = |p: &Point| kept.iter().position(|r| r.point == p.point);
+        let place = |p: &Point| kept.iter().position(|r| r.point == p.index);
         rows.sort_by_key(|(_, p)| place(p));
         whole.best = rows.into_iter().map(|(_, p)| p).collect();
         Ok(whole)
@@ -345,7 +345,7 @@ fn row(goals: &[Goal], p: &Point) -> Row {
         if g.maximize { 0.0 - v } else { v }
     };
     Row {
-        point: p.point,
+        point: p.index,
         objectives: goals.iter().map(objective).collect(),
         step_time: p.step_time_s,
         tokens_per_s: p.tokens_per_s,
