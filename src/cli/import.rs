@@ -31,7 +31,7 @@ enum Format {
     Megatron(Launch),
     /// A configuration of torchtitan: TOML, or a Python module
     Torchtitan(Launch),
-    /// A JSON configuration of DeepSpeed
+    /// A JSON configuration of `DeepSpeed`
     Deepspeed(Launch),
 }
 

@@ -193,8 +193,8 @@ impl Options {
                 continue;
             }
             self.said.push(errors::ignored(&g.shown, self.of, g.at));
-            let values: String = g.values.iter().map(|w| format!(" {}", w.text)).collect();
-            notes.push(format!("{}{values}", g.shown));
+            let words = [g.shown.as_str()].into_iter().chain(g.values.iter().map(|w| w.text.as_str()));
+            notes.push(words.collect::<Vec<_>>().join(" "));
         }
         notes
     }

@@ -1,4 +1,4 @@
-//! Keys of DeepSpeed's JSON file: those of `runtime/config.py` and `runtime/zero/config.py`, by section.
+//! Keys of `DeepSpeed`'s JSON file: those of `runtime/config.py` and `runtime/zero/config.py`, by section.
 
 /// Keys of the file itself, and sections.
 const TOP: &[&str] = &[

@@ -1,4 +1,4 @@
-//! Configurations of DeepSpeed: its JSON file, with the launch script beside it where there is one. Keys and rules are those
+//! Configurations of `DeepSpeed`: its JSON file, with the launch script beside it where there is one. Keys and rules are those
 //! of the version the target writes for. The file knows no model; the command line names it.
 
 mod keys;
@@ -11,7 +11,7 @@ use super::shell::Word;
 use super::{Extra, Imported, errors, megatron};
 use crate::source::{FileId, Sources, Span};
 
-/// Numbers of a configuration, DeepSpeed's defaults put in.
+/// Numbers of a configuration, `DeepSpeed`'s defaults put in.
 struct Facts {
     stage: u64,
     tp: u64,

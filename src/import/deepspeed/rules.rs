@@ -1,4 +1,4 @@
-//! Rules by which DeepSpeed rejects a configuration, when it reads the file or when its engine starts; and what it accepts in
+//! Rules by which `DeepSpeed` rejects a configuration, when it reads the file or when its engine starts; and what it accepts in
 //! silence and does not do.
 
 use super::{Facts, keys};

@@ -7,7 +7,7 @@ use crate::import::options::Options;
 pub(super) enum Front {
     /// `pretrain_gpt.py` of Megatron-LM.
     Megatron,
-    /// Megatron-DeepSpeed, whose ZeRO stages are DeepSpeed's.
+    /// `Megatron-DeepSpeed`, whose `ZeRO` stages are `DeepSpeed`'s.
     DeepSpeed,
     /// ms-swift, which reads the model from a checkpoint.
     Swift,
@@ -15,6 +15,7 @@ pub(super) enum Front {
 
 /// What is told, in numbers.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option that is given or not")]
 pub(super) struct Facts {
     pub(super) front: Front,
     pub(super) tp: u64,
@@ -50,7 +51,7 @@ pub(super) struct Facts {
     pub(super) distributed_optimizer: bool,
     /// Copies of the sharded optimizer state.
     pub(super) instances: u64,
-    /// What Megatron's FSDP, PyTorch's or DeepSpeed's ZeRO shards: state, gradients, parameters.
+    /// What Megatron's FSDP, `PyTorch`'s or `DeepSpeed`'s `ZeRO` shards: state, gradients, parameters.
     pub(super) fsdp: Option<u8>,
     /// Devices the launch starts processes on, where it says so.
     pub(super) world: Option<u64>,

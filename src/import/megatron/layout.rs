@@ -276,9 +276,8 @@ pub(super) fn precision(o: &mut Options, f: &Facts) -> String {
     };
     let base = match (bf16, fp16, half_grads) {
         (true, _, Some("bf16")) => "bf16_pure",
-        (true, ..) => "bf16_mixed",
         (false, true, _) => "fp16_mixed",
-        (false, false, _) => "bf16_mixed",
+        _ => "bf16_mixed",
     };
     if fp16 && let Some(dtype) = half_grads {
         changes.push(format!("grad = {dtype}"));

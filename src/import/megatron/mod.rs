@@ -199,19 +199,19 @@ fn smallest(o: &mut Options, f: &Facts) -> Machines {
     Machines::Counted { nodes, per_node }
 }
 
+/// What a launch script tells: options, machines and warnings.
+type FromScript = (Vec<Given>, Option<Machines>, Vec<crate::diagnostics::Diagnostic>);
+
 /// Options, machines and warnings of a launch script that some other program's configuration comes with.
-pub(super) fn script(
-    sources: &Sources,
-    file: FileId,
-) -> Result<(Vec<Given>, Option<Machines>, Vec<crate::diagnostics::Diagnostic>), crate::diagnostics::Diagnostic> {
+pub(super) fn script(sources: &Sources, file: FileId) -> Result<FromScript, crate::diagnostics::Diagnostic> {
     let script = shell::read(file, &sources.file(file).text)?;
     let runs = |c: &&Command| {
-        c.words.iter().any(|w| w.text.ends_with(".py") || matches!(w.text.as_str(), "torchrun" | "deepspeed"))
+        c.words.iter().any(|w| is_python(&w.text) || matches!(w.text.as_str(), "torchrun" | "deepspeed"))
     };
     let Some(command) = script.commands.iter().rev().find(runs).or(script.commands.last()) else {
         return Ok((Vec::new(), None, script.said));
     };
-    let program = command.words.iter().position(|w| w.text.ends_with(".py")).map_or(0, |p| p + 1);
+    let program = command.words.iter().position(|w| is_python(&w.text)).map_or(0, |p| p + 1);
     let (before, after) = command.words.split_at(program);
     let machines = machines(&script, before);
     Ok((given(after), machines, script.said))
@@ -272,10 +272,15 @@ fn launch(script: &Script, whole: Span) -> Launch {
     Launch { front, machines: machines(script, before), options: Some(o) }
 }
 
+/// Whether a word is a Python program.
+fn is_python(word: &str) -> bool {
+    std::path::Path::new(word).extension().is_some_and(|e| e == "py")
+}
+
 /// Whether a word is a program that takes Megatron's options.
 fn trains(text: &str) -> bool {
     let file = text.rsplit('/').next().unwrap_or(text);
-    let script = (file.starts_with("pretrain_") || file.starts_with("train")) && file.ends_with(".py");
+    let script = (file.starts_with("pretrain_") || file.starts_with("train")) && is_python(file);
     script || matches!(text, "sft" | "pt" | "rlhf")
 }
 
@@ -313,7 +318,7 @@ fn given(words: &[Word]) -> Vec<Given> {
             (Some(key), _) => {
                 let mut g = Given { key, shown: w.text.clone(), at: w.span, values: Vec::new() };
                 if let Some((name, value)) = w.text.split_once('=') {
-                    g.shown = name.to_owned();
+                    name.clone_into(&mut g.shown);
                     g.values.push(Word { text: value.to_owned(), ..w.clone() });
                 }
                 out.push(g);

@@ -210,7 +210,7 @@ fn dense_layers(o: &mut Options, layers: u64) -> Option<u64> {
             what.strip_prefix('[').and_then(|w| w.strip_suffix(']')).map(|w| w.split(',').map(|x| x == "1").collect());
         match (list, times.parse::<u64>()) {
             (Some(list), Ok(times)) if list.iter().all(|x| *x == list[0]) => {
-                runs.push((list[0], times * list.len() as u64))
+                runs.push((list[0], times.saturating_mul(list.len() as u64)));
             }
             _ => runs.push((true, u64::MAX)),
         }

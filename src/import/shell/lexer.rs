@@ -382,7 +382,7 @@ impl<'a> Lexer<'a> {
         let mut inside = false;
         loop {
             match self.peek() {
-                None | Some('\n') => return Ok(None),
+                None | Some('\n' | '\'' | '\\' | '`') => return Ok(None),
                 Some('}') if !inside => {
                     self.at += 1;
                     return Ok(Some(pieces));
@@ -395,7 +395,6 @@ impl<'a> Lexer<'a> {
                     let piece = self.dollar(quoted || inside, depth + 1)?;
                     pieces.push(piece);
                 }
-                Some('\'' | '\\' | '`') => return Ok(None),
                 Some(_) => {
                     let at = self.at;
                     let n = self.rest().find(['}', '"', '$', '\'', '\\', '`', '\n']).unwrap_or(self.rest().len());
@@ -436,7 +435,6 @@ impl<'a> Lexer<'a> {
             match (quote, c) {
                 (_, '\\') if quote != Some('\'') => drop(self.bump()),
                 (Some(q), c) if q == c => quote = None,
-                (Some(_), _) => {}
                 (None, '\'' | '"') => quote = Some(c),
                 (None, '(') => depth += 1,
                 (None, ')') => {
@@ -445,7 +443,7 @@ impl<'a> Lexer<'a> {
                         return Ok(());
                     }
                 }
-                (None, _) => {}
+                _ => {}
             }
         }
         Err(self.unclosed("`(`", from))

@@ -174,14 +174,10 @@ impl Reader<'_> {
         }
         let words = self.expand(pieces)?;
         self.words += words.len();
-        self.within(self.words, limits::IMPORT_VALUES, "words of the commands of a script", span)?;
+        within(self.words, limits::IMPORT_VALUES, "words of the commands of a script", span)?;
         let words: Vec<Word> = words.iter().map(|w| self.joined(w)).collect();
         self.command.words.extend(words);
         Ok(())
-    }
-
-    fn within(&self, n: usize, limit: usize, what: &str, span: Span) -> Result<(), Diagnostic> {
-        if n <= limit { Ok(()) } else { Err(errors::too_much(what, limit, span)) }
     }
 
     fn assign(
@@ -200,7 +196,7 @@ impl Reader<'_> {
                     Token::Word(pieces, span) => {
                         value.extend(self.expand(&pieces)?);
                         self.words += 1;
-                        self.within(self.words, limits::IMPORT_VALUES, "words of the commands of a script", span)?;
+                        within(self.words, limits::IMPORT_VALUES, "words of the commands of a script", span)?;
                     }
                     Token::Close => break,
                     Token::Done => return Err(errors::unclosed("`(`", Span::new(self.file, plain_end, plain_end + 1))),
@@ -291,12 +287,7 @@ impl Reader<'_> {
                         self.expanded += f.text.len() + 1;
                     }
                     let span = Span::new(self.file, place.0, place.1);
-                    self.within(
-                        self.expanded,
-                        limits::IMPORT_EXPANDED,
-                        "bytes put in for variables of a script",
-                        span,
-                    )?;
+                    within(self.expanded, limits::IMPORT_EXPANDED, "bytes put in for variables of a script", span)?;
                     let parts = if *quoted { value } else { value.iter().flat_map(|w| split(w)).collect() };
                     // The first joins what stands before, the last what follows.
                     for (i, part) in parts.into_iter().enumerate() {
@@ -389,4 +380,9 @@ fn assignment(pieces: &[Piece]) -> Option<(String, bool, Vec<Piece>)> {
     }
     rest.extend(pieces.iter().skip(1).cloned());
     Some((name.to_owned(), adds, rest))
+}
+
+/// An error where `n` is above `limit`.
+fn within(n: usize, limit: usize, what: &str, span: Span) -> Result<(), Diagnostic> {
+    if n <= limit { Ok(()) } else { Err(errors::too_much(what, limit, span)) }
 }

@@ -11,6 +11,7 @@ use super::program::{Machines, Mesh, Model, Program, common, listed};
 use super::{Extra, Imported, errors};
 use crate::emit::targets::torchtitan::{SCHEDULES, registered};
 use crate::source::{FileId, Sources, Span};
+use std::path::Path;
 
 /// Numbers of a configuration, torchtitan's defaults put in.
 struct Facts {
@@ -37,8 +38,11 @@ struct Facts {
 /// The program of a configuration, or every reason why there is none.
 pub(super) fn program(sources: &Sources, file: FileId, extra: &Extra) -> Imported {
     let source = sources.file(file);
-    let read =
-        if source.name.ends_with(".py") { python::read(file, &source.text) } else { toml::read(file, &source.text) };
+    let read = if Path::new(&source.name).extension().is_some_and(|e| e == "py") {
+        python::read(file, &source.text)
+    } else {
+        toml::read(file, &source.text)
+    };
     let given = match read {
         Ok(given) => given,
         Err(d) => return Imported { text: None, said: vec![d] },
