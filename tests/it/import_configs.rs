@@ -200,10 +200,10 @@ fn configurations_that_people_wrote_import() {
             let all = format!("{notes:?} {check} {told}");
             match broken {
                 Some((_, words, _)) if !all.contains(words) => {
-                    wrong.push(format!("{id}: {words:?} is not said: {short}{check}"))
+                    wrong.push(format!("{id}: {words:?} is not said: {short}{check}"));
                 }
                 None if said.is_empty() && check.is_empty() => {
-                    wrong.push(format!("{id}: nothing is said of {}", config["violates"]))
+                    wrong.push(format!("{id}: nothing is said of {}", config["violates"]));
                 }
                 Some(_) | None => {}
             }

@@ -53,10 +53,10 @@ fn topo(n: usize, nics: usize, cell: impl Fn(usize, usize) -> String) -> String 
     for i in 0..n {
         let row: Vec<_> = (0..n).map(|j| if i == j { " X ".into() } else { cell(i, j) }).collect();
         let nics = "\tPXB".repeat(nics);
-        let _ = write!(t, "GPU{i}\t{}{nics}\t0-47,96-143\t{}\t\tN/A\n", row.join("\t"), i * 2 / n);
+        let _ = writeln!(t, "GPU{i}\t{}{nics}\t0-47,96-143\t{}\t\tN/A", row.join("\t"), i * 2 / n);
     }
     for i in 0..nics {
-        let _ = write!(t, "NIC{i}\t{}\t X \t\t\t\n", "PXB\t".repeat(n));
+        let _ = writeln!(t, "NIC{i}\t{}\t X \t\t\t", "PXB\t".repeat(n));
     }
     t + "\nLegend:\n\n  X    = Self\n  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes\n  NV#  = Connection traversing a bonded set of # NVLinks\n\nNIC Legend:\n\n  NIC0: mlx5_0\n"
 }

@@ -14,6 +14,7 @@ use parc::partition::{
     Bytes, Collective, CollectiveKind, Content, Placement, Purpose, ShardedGraph, Step, StepId, StepKind, Task, Tensor,
     TensorId,
 };
+use smallvec::SmallVec;
 
 /// How far a parameter goes down its gradient.
 pub(super) const RATE: f64 = 0.5;
@@ -373,8 +374,8 @@ impl<'a> Run<'a> {
             operands = (0..o.inputs.len()).map(|at| reads.get(from + at).copied()).collect();
         }
         let result = step.reads.iter().zip(reads).skip(from);
-        let result = result.filter(|(t, _)| self.tensor(**t).content == Content::Value);
-        let result = result.last().filter(|(t, _)| self.tensor(**t).value == o.output).map(|(_, a)| *a);
+        let mut result = result.filter(|(t, _)| self.tensor(**t).content == Content::Value);
+        let result = result.next_back().filter(|(t, _)| self.tensor(**t).value == o.output).map(|(_, a)| *a);
         Again { operands, result, statistics }
     }
 
@@ -451,7 +452,7 @@ impl<'a> Run<'a> {
             let o = &graph.flow[*member];
             let dy = grads.iter().position(|(v, _)| *v == o.output).map(|at| grads.remove(at).1);
             let dy = dy.expect("the chain is one line");
-            let linear = self.world.needs_no_operands(o);
+            let linear = World::needs_no_operands(o);
             // Operands made inside the chain are made again, where the slope needs them.
             let values: Vec<Option<Array>> = o
                 .inputs
@@ -647,7 +648,7 @@ impl<'a> Run<'a> {
             let tensor = self.tensor(param.updated).clone();
             let mut made = Vec::new();
             for device in 0..self.devices() {
-                let place = Tensor { cut: Default::default(), along: None, ..tensor.clone() };
+                let place = Tensor { cut: SmallVec::new(), along: None, ..tensor.clone() };
                 let value = &self.reference.values[tensor.value.0 as usize];
                 let before = value.as_ref().expect("a parameter").within(&self.space(&place, device));
                 let mut piece = stored::cut(self, &tensor, device, &before);
@@ -685,7 +686,7 @@ impl<'a> Run<'a> {
             for (id, truth) in [(id, gradient), (param.settled, &after)] {
                 let tensor = self.tensor(id);
                 for device in 0..self.devices() {
-                    let whole = Tensor { cut: Default::default(), along: None, ..tensor.clone() };
+                    let whole = Tensor { cut: SmallVec::new(), along: None, ..tensor.clone() };
                     let wanted = stored::cut(self, tensor, device, &truth.within(&self.space(&whole, device)));
                     let found = &self.read(id)[device];
                     assert_eq!(found.space, wanted.space, "{tensor:?}");

@@ -53,7 +53,7 @@ impl World<'_> {
     }
 
     /// Whether the gradients of the operands of `op` need none of them.
-    pub(super) fn needs_no_operands(&self, op: &Op) -> bool {
+    pub(super) fn needs_no_operands(op: &Op) -> bool {
         let OpKind::Map(f) = op.kind else { return false };
         matches!(f, MapFn::Add | MapFn::Sub | MapFn::Scale(_) | MapFn::Offset(_) | MapFn::Cast | MapFn::Rope(_))
     }
@@ -85,7 +85,7 @@ impl World<'_> {
             OpKind::CrossEntropy { over, .. } => self.loss(op, x, *over, statistics),
             OpKind::Embed { over, bag } => {
                 let (ids, table) = (x, ins[1]);
-                let hot = self.hot(ids, *over, table.space.of(*over));
+                let hot = Self::hot(ids, *over, table.space.of(*over));
                 let gone: Vec<_> = bag.iter().copied().chain([*over]).collect();
                 let target = ids.space.and(&table.space.without(&[*over])).without(&gone);
                 Array::sum_of(&[&hot, table], &target)
@@ -132,11 +132,11 @@ impl World<'_> {
                     Some(s) => *s,
                     None => {
                         self.demand_all(&x.space, over);
-                        own = self.norm_sums(*kind, over, dy, &hat, again);
+                        own = Self::norm_sums(*kind, over, dy, &hat, again);
                         &own
                     }
                 };
-                let scaled = self.scaled(dy, again);
+                let scaled = Self::scaled(dy, again);
                 let n = self.volume(over);
                 each(&|at, t| match at {
                     0 => {
@@ -167,7 +167,7 @@ impl World<'_> {
             }
             OpKind::CrossEntropy { over, .. } => each(&|_, t| self.loss_back(op, dy, again, *over, t)),
             OpKind::Embed { over, .. } => each(&|_, t| {
-                let hot = self.hot(again.operand(0), *over, t.of(*over));
+                let hot = Self::hot(again.operand(0), *over, t.of(*over));
                 Array::sum_of(&[dy, &hot], t)
             }),
             OpKind::Take { from, to } => each(&|_, t| {
@@ -204,7 +204,7 @@ impl World<'_> {
             (OpKind::Norm { kind, over }, 0) => squares(*kind, over, again.operand(0)),
             (OpKind::Norm { kind, over }, _) => {
                 let (hat, _) = self.normal(*kind, over, again.operand(0), &again.statistics[..1]);
-                self.norm_sums(*kind, over, dy.expect("a backward's statistic"), &hat, again)
+                Self::norm_sums(*kind, over, dy.expect("a backward's statistic"), &hat, again)
             }
             (OpKind::Softmax { over }, 0) => again.operand(0).max_over(&[*over]),
             (OpKind::Softmax { over }, 1) => exponentials(again.operand(0), &[*over], again.statistics[0]),
@@ -249,15 +249,15 @@ impl World<'_> {
     }
 
     /// The gradient before the gain.
-    fn scaled(&self, dy: &Array, again: &Again<'_>) -> Array {
+    fn scaled(dy: &Array, again: &Again<'_>) -> Array {
         match again.operands.len() {
             0 | 1 => dy.clone(),
             _ => dy.zip(again.operand(1), |d, g| d * g),
         }
     }
 
-    fn norm_sums(&self, kind: NormKind, over: &[DimId], dy: &Array, hat: &Array, again: &Again<'_>) -> Array {
-        let scaled = self.scaled(dy, again);
+    fn norm_sums(kind: NormKind, over: &[DimId], dy: &Array, hat: &Array, again: &Again<'_>) -> Array {
+        let scaled = Self::scaled(dy, again);
         let rows = hat.space.without(over);
         let along = Array::sum_of(&[&scaled, hat], &rows);
         match kind {
@@ -345,7 +345,7 @@ impl World<'_> {
     }
 
     /// 1 where an id is the row.
-    fn hot(&self, ids: &Array, over: DimId, rows: &[usize]) -> Array {
+    fn hot(ids: &Array, over: DimId, rows: &[usize]) -> Array {
         let space = ids.space.clone().with(over, rows.to_vec());
         let mut out = Array::filled(space.clone(), 0.0);
         let mut at = 0;
@@ -380,7 +380,7 @@ impl World<'_> {
 
     fn map_back(&self, f: MapFn, dy: &Array, again: &Again<'_>, at: usize, target: &Space) -> Array {
         match (f, at) {
-            (MapFn::Add | MapFn::Cast, _) | (MapFn::Sub, 0) => Array::sum_of(&[dy], target),
+            (MapFn::Add | MapFn::Cast | MapFn::Offset(_), _) | (MapFn::Sub, 0) => Array::sum_of(&[dy], target),
             (MapFn::Sub, _) => Array::sum_of(&[&dy.map(|d| -d)], target),
             (MapFn::Mul, _) => Array::sum_of(&[dy, again.operand(1 - at)], target),
             (MapFn::Div, 0) => Array::sum_of(&[dy, &again.operand(1).map(|b| 1.0 / b)], target),
@@ -390,7 +390,6 @@ impl World<'_> {
             }
             (MapFn::Rope(base), _) => self.rotated(dy, base, -1.0).within(target),
             (MapFn::Scale(c), _) => Array::sum_of(&[&dy.map(|d| c * d)], target),
-            (MapFn::Offset(_), _) => Array::sum_of(&[dy], target),
             _ => Array::sum_of(&[dy, &again.operand(0).map(|x| unary(f, x).1)], target),
         }
     }
@@ -414,7 +413,7 @@ impl World<'_> {
             let t = position.map_or(0, |p| x.space.index[p][point[p]]) as f64;
             let angle = sign * t / base.powf((i / 2) as f64 / self.extent(x.space.dims[last]) as f64);
             let other = x.data[at - point[last] + place];
-            let turned = if i % 2 == 0 { -angle.sin() * other } else { angle.sin() * other };
+            let turned = if i.is_multiple_of(2) { -angle.sin() * other } else { angle.sin() * other };
             out.data[at] = angle.cos() * x.data[at] + turned;
             at += 1;
         });
@@ -444,10 +443,10 @@ impl World<'_> {
                 set.push(digit);
             }
         }
-        sets.iter_mut().for_each(|s| {
-            s.sort_unstable();
-            s.dedup();
-        });
+        for set in &mut sets {
+            set.sort_unstable();
+            set.dedup();
+        }
         let size: usize = sets.iter().map(Vec::len).product();
         assert_eq!(size, x.space.index[at].len(), "a rank's part of a split dimension is no block of what it becomes");
         let mut space = x.space.clone();

@@ -58,7 +58,7 @@ fn leaf(world: &World<'_>, value: ValueId, space: array::Space) -> Array {
     Array::made(space, |_| {
         at += 1;
         let x = noise(u64::from(value.0) + 1, at);
-        looked_up.map_or(x, |rows| ((x + 1.0) / 2.0 * rows as f64).floor().min(rows as f64 - 1.0))
+        looked_up.map_or(x, |rows| (f64::midpoint(x, 1.0) * rows as f64).floor().min(rows as f64 - 1.0))
     })
 }
 

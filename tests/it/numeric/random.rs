@@ -90,8 +90,7 @@ const NAMES: [&str; 14] = ["B", "S", "H", "N", "K", "D", "F", "V", "P", "E", "T"
 fn extents(split: &dyn Fn(&str) -> i64) -> Vec<(&'static str, i64)> {
     let of = |name: &'static str| -> i64 {
         let least = match name {
-            "B" | "S" | "K" | "M" | "A" => 2,
-            "D" => 2,
+            "B" | "S" | "K" | "M" | "A" | "D" => 2,
             _ => 4,
         };
         let n = split(name);
@@ -331,12 +330,15 @@ fn experts(s: &mut Setup, x: ValueId) -> ValueId {
     s.op("y", "B S H", OpKind::Combine(route), &[y, chosen])
 }
 
+/// A name for a product of fine axes, and the side of a fold it stands on.
+pub(super) type Named = (&'static str, &'static [u16], Option<(u16, Side)>);
+
 /// A mesh: fine axes, and the named ones each is part of.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Mesh {
     pub(super) fine: &'static [(&'static str, i64)],
     /// Names beside those of the fine axes, with the sides of folds they stand on.
-    pub(super) named: &'static [(&'static str, &'static [u16], Option<(u16, Side)>)],
+    pub(super) named: &'static [Named],
     /// The fine axis along which key heads are copied.
     pub(super) copies: Option<u16>,
 }
