@@ -187,7 +187,7 @@ fn entry(text: &'static str) -> Entry {
     let text = text.split("\n## ").next().unwrap_or(text);
     let (title, rest) = text.split_once('\n').unwrap_or((text, ""));
     let (words, rest) = rest.trim_start().split_once("\n\n").unwrap_or((rest.trim(), ""));
-    let list = rest.find("\n- ").map_or(if rest.starts_with("- ") { 0 } else { rest.len() }, |at| at + 1);
+    let list = if rest.starts_with("- ") { 0 } else { rest.find("\n- ").map_or(rest.len(), |at| at + 1) };
     let (body, list) = rest.split_at(list);
     let items = list.split("\n- ").map(|item| item.trim_start_matches("- ").trim());
     Entry {

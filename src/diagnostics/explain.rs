@@ -111,6 +111,8 @@ mod tests {
         Code::ImportMalformed,
         Code::ImportUnknown,
         Code::ImportIgnored,
+        Code::ImportRefused,
+        Code::ImportAssumed,
     ];
 
     #[test]

@@ -98,12 +98,11 @@ mod tests {
     }
 
     #[test]
-    fn the_last_move_ends_where_asked() {
+    fn an_outer_axis_goes_before_an_inner_one_comes() {
         let from = Placement::default().with(DP, Split(B)).with(TP, Split(S));
         let to = Placement::default().with(TP, Split(B));
-        let moves = moves(&from, &to);
-        assert_eq!(moves.last().map(|m| m.after.clone()), Some(to));
-        assert_eq!(moves[0].kind, CollectiveKind::AllToAll);
+        assert_eq!(kinds(&from, &to), [(CollectiveKind::AllGather, 1), (CollectiveKind::AllToAll, 1)]);
+        assert_eq!(moves(&from, &to).last().map(|m| m.after.clone()), Some(to));
     }
 
     /// Rank (i, j) of S:dp,tp holds block 2i + j of four, and of S:tp half j: what it lacks is not in its group of dp.
