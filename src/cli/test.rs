@@ -1,8 +1,11 @@
-//! `parc test`: the closed forms of every schedule of a file against what its order does.
+//! `parc test`: what a file says of itself. The closed forms of its schedules against what their orders do, and the
+//! claims of its jobs against what is predicted.
 
+use super::plan::plan_job;
 use super::project::{self, Project, open};
 use super::{Common, Inputs, Outcome};
 use crate::analyse::schedule::{self, ClosedForms};
+use crate::emit::assemble::Ranks;
 use crate::eval::{Evaluator, Instance, Value};
 use crate::expr;
 use crate::hir::DeclId;
@@ -29,11 +32,15 @@ pub(super) fn run(args: &Arguments, common: &Common) -> Outcome {
     let mut out = String::new();
     if !p.sink.has_errors() {
         let schedules = schedules(&p);
-        if schedules.is_empty() {
-            out += "no schedule is declared here\n";
+        let jobs = p.jobs.clone();
+        if schedules.is_empty() && jobs.is_empty() {
+            out += "nothing to test: no schedule and no job is declared here\n";
         }
         for id in schedules {
             out += &line(&mut p, id);
+        }
+        for id in jobs {
+            out += &claims(&mut p, id);
         }
     }
     let list = std::mem::take(&mut p.sink).finish();
@@ -77,6 +84,19 @@ fn line(p: &mut Project, id: DeclId) -> String {
     };
     let _ = writeln!(out, "{:<16} {tried:>4} pairs of p and m: {said}", name.text);
     out
+}
+
+/// Plans one job and tells what of its claims holds; what does not goes to the project's sink.
+fn claims(p: &mut Project, id: DeclId) -> String {
+    let name = p.program.entry(id).name().text.clone();
+    let Some(planned) = plan_job(p, id, Ranks::Left) else { return format!("{name:<16} cannot be planned\n") };
+    let claims = &planned.plan.claims;
+    let held = claims.iter().filter(|c| c.holds).count();
+    match claims.len() {
+        0 => format!("{name:<16} claims nothing\n"),
+        all if held == all => format!("{name:<16} {all:>4} claims hold\n"),
+        all => format!("{name:<16} {held:>4} of {all} claims hold\n"),
+    }
 }
 
 /// The schedule with every parameter that has no default given, each with a few values.
