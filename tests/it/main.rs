@@ -44,6 +44,7 @@ mod models;
 mod models_all;
 mod modules;
 mod new;
+mod numeric;
 mod offload;
 mod optimize;
 mod oracle;
