@@ -21,17 +21,18 @@ cargo build --package parc
 status=0
 
 echo "== programs of --target torch, on 4 processes"
-for job in $(sed -n 's/^train \([a-z_]*\) {$/\1/p' tests/targets/small.par); do
+sed -n 's/^train \([a-z_]*\) {$/\1/p' tests/targets/small.par >"$out/jobs"
+while read -r job; do
     "${CARGO_TARGET_DIR:-target}/debug/parc" build tests/targets/small.par "$job" --target torch --out "$out/$job" >/dev/null
     printf '%s ' "$job"
-    if "$ENV/bin/torchrun" --nproc-per-node 4 tools/check_torch.py "$out/$job" >"$out/log" 2>&1; then
+    if "$ENV/bin/torchrun" --nproc-per-node 4 tools/check_torch.py "$out/$job" >"$out/log" 2>&1 </dev/null; then
         grep '^{' "$out/log"
     else
         status=1
         echo "fails"
         cat "$out/log"
     fi
-done
+done <"$out/jobs"
 
 echo "== configurations, in the frameworks' own loaders"
 PARC_TARGET_SAMPLES="$out/samples" cargo test --quiet --package parc --test it samples_for_the_frameworks_own_loaders >/dev/null
