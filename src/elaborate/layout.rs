@@ -152,6 +152,33 @@ struct Builder<'p, 'e, 's, 'j> {
     used_at: Span,
 }
 
+impl<'p, 'e, 's, 'j> Builder<'p, 'e, 's, 'j> {
+    /// One whose layout says nothing yet.
+    fn new(
+        eval: &'e mut Evaluator<'p, 's>,
+        duties: &'j mut Vec<Duty>,
+        devices: i64,
+        given: IndexMap<SmolStr, Span>,
+        library: bool,
+        used_at: Span,
+    ) -> Self {
+        Self {
+            eval,
+            duties,
+            layout: Layout::default(),
+            products: Vec::new(),
+            folded: 0,
+            devices,
+            scopes: Vec::new(),
+            named: Vec::new(),
+            overlap_regions: Vec::new(),
+            given,
+            library,
+            used_at,
+        }
+    }
+}
+
 /// Evaluates `instance` on `cluster`.
 pub(super) fn evaluate<'p>(
     eval: &mut Evaluator<'p, '_>,
@@ -165,20 +192,8 @@ pub(super) fn evaluate<'p>(
     let Body::Block(block) = &decl.body else { return None };
     let mut env = on_devices(&Env::top(instance.id.module), cluster);
     let library = eval.program.module(instance.id.module).std;
-    let mut b = Builder {
-        eval,
-        duties,
-        layout: Layout::default(),
-        products: Vec::new(),
-        folded: 0,
-        devices: cluster.devices,
-        scopes: Vec::new(),
-        named: Vec::new(),
-        overlap_regions: Vec::new(),
-        given: instance.args.iter().map(|(name, (_, span))| (name.clone(), *span)).collect(),
-        library,
-        used_at: instance.span,
-    };
+    let given = instance.args.iter().map(|(name, (_, span))| (name.clone(), *span)).collect();
+    let mut b = Builder::new(eval, duties, cluster.devices, given, library, instance.span);
     for param in decl.params.as_deref().unwrap_or_default() {
         let value = b.parameter(param, instance, &Rc::new(env.clone()), settings, parameters)?;
         env.bind(param.name.text.clone(), value);

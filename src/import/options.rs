@@ -194,7 +194,7 @@ impl Options {
             }
             self.said.push(errors::ignored(&g.shown, self.of, g.at));
             let words = [g.shown.as_str()].into_iter().chain(g.values.iter().map(|w| w.text.as_str()));
-            notes.push(words.collect::<Vec<_>>().join(" "));
+            notes.push(format!("not read: {}", words.collect::<Vec<_>>().join(" ")));
         }
         notes
     }

@@ -94,20 +94,8 @@ impl<'p> Builder<'p, '_, '_, '_> {
         shared: &[Flat<'p>],
     ) -> Option<Part<'p>> {
         let mut duties = Vec::new();
-        let mut b = Builder {
-            eval: &mut *self.eval,
-            duties: &mut duties,
-            layout: Layout::default(),
-            products: Vec::new(),
-            folded: 0,
-            devices: cluster.devices,
-            scopes: Vec::new(),
-            named: Vec::new(),
-            overlap_regions: Vec::new(),
-            given: self.given.clone(),
-            library: self.library,
-            used_at: self.used_at,
-        };
+        let (given, library, used_at) = (self.given.clone(), self.library, self.used_at);
+        let mut b = Builder::new(&mut *self.eval, &mut duties, cluster.devices, given, library, used_at);
         let env = Rc::new(super::on_devices(env, &cluster));
         let own = {
             let mut decide = |cond: &'p Expr, env: &Rc<Env<'p>>| b.decide(cond, env);

@@ -198,7 +198,7 @@ fn written(o: &mut Options, f: &Facts, shown: &str, extra: &Extra) -> Option<Str
     ];
     o.skip(keys::harmless);
     o.skip(megatron::harmless);
-    let notes = o.tell_unread().into_iter().map(|n| format!("not read: {n}")).collect();
+    let notes = o.tell_unread();
     let model = Model::Named(model.clone());
     Some(
         Program {

@@ -86,8 +86,7 @@ fn written(o: &mut Options, f: &Facts, launch: Launch, shown: &str, extra: &Extr
     let steps = o.count("train-iters");
     o.skip(flags::harmless);
     o.skip(|k| IGNORED.contains(&k));
-    let unread = o.tell_unread();
-    let mut notes: Vec<String> = unread.into_iter().map(|n| format!("not read: {n}")).collect();
+    let mut notes = o.tell_unread();
     if o.of == "ms-swift" {
         notes.push("the options are those of ms-swift, which takes an expert tensor size of 1 where Megatron-LM takes the tensor size".into());
     }

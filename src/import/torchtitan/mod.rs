@@ -169,7 +169,7 @@ fn written(o: &mut Options, shown: &str, extra: &Extra) -> Option<String> {
     }
     fields.push(("optimizer", "AdamW".into()));
     o.skip(harmless);
-    let notes = o.tell_unread().into_iter().map(|n| format!("not read: {n}")).collect();
+    let notes = o.tell_unread();
     Some(
         Program {
             file: shown.to_owned(),
