@@ -210,7 +210,8 @@ impl<'p> Builder<'p, '_, '_, '_> {
     }
 
     pub(super) fn one_of(&mut self, what: &str, wanted: &str, e: &Expr) -> Option<()> {
-        self.eval.sink.error(errors::wrong_value(what, wanted, "something else", e.span));
+        let found = e.name().map_or("something else".into(), |n| format!("`{}`", n.text));
+        self.eval.sink.error(errors::wrong_value(what, wanted, &found, e.span));
         None
     }
 }

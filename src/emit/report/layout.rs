@@ -110,6 +110,8 @@ fn switches(plan: &Plan) -> Vec<String> {
             });
             on.push(format!("recompute {}", names.collect::<Vec<_>>().join(" and ")));
         }
+        // The values are listed where the choice is explained.
+        RecomputeInfo::Other(_) if layout.recompute_choice.is_some() => on.push("recompute what was chosen".into()),
         RecomputeInfo::Other(what) => on.push(format!("recompute {what}")),
     }
     let hidden = [(layout.overlap_gather, "gather"), (layout.overlap_reduce, "reduce"), (layout.overlap_p2p, "p2p")];
